@@ -1,0 +1,83 @@
+# `make demo` and `make test` need only Python, gcc and make: they set up a virtual environment in .venv by themselves.
+
+PYTHON  ?= python3
+SECONDS ?= 600
+TORCH   := torch==2.13.0
+
+BIN             := .venv/bin
+INSTALLED       := .venv/.installed
+PEERS_INSTALLED := .venv/.peers-installed
+NATIVE          := $(wildcard src/tilewright/runtime/native/*.[ch])
+
+CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null
+
+.PHONY: help install demo test lint format bench fuzz qemu cross-tools hooks clean
+
+help:
+	@echo "make demo    build and run a GEMM and a convolution, checked against NumPy"
+	@echo "make test    all tests"
+	@echo "make lint    ruff and strict types;  make format  rewrites the files"
+	@echo "make bench   the table of the README, measured here"
+	@echo "make fuzz    random schedules against NumPy for SECONDS=$(SECONDS)"
+	@echo "make qemu    only the tests that run aarch64 code"
+	@echo "make hooks   install the pre-commit hooks"
+
+install: $(INSTALLED)
+
+# Depends on the C sources too: an editable install builds the extension once, in place.
+$(INSTALLED): pyproject.toml setup.py $(NATIVE)
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { \
+	  rm -rf .venv; echo "make: $(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+# torch alone first, so that its pin decides before anything else is resolved.
+$(PEERS_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/python -m examples.demo
+
+test: $(INSTALLED) cross-tools
+	@if $(HAVE_CROSS); then \
+	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8; \
+	else \
+	  echo "not run: tests marked qemu (they need the Debian packages $(CROSS_PACKAGES))"; \
+	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not qemu"; \
+	fi
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(PEERS_INSTALLED)
+	$(BIN)/python -m benchmarks.kernels
+
+fuzz: $(INSTALLED)
+	$(BIN)/python -m tilewright.testing.fuzz --seconds $(SECONDS)
+
+qemu: $(INSTALLED) cross-tools
+	@$(HAVE_CROSS) || { echo "make: install the Debian packages $(CROSS_PACKAGES) first" >&2; exit 1; }
+	$(BIN)/python -m pytest -m qemu
+
+# Installs the cross compiler and emulator where that needs no password; otherwise leaves things as they are.
+cross-tools:
+	@$(HAVE_CROSS) || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || { \
+	  echo "installing $(CROSS_PACKAGES)"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $(CROSS_PACKAGES) >/dev/null; \
+	} || echo "apt-get failed"
+
+hooks: $(INSTALLED)
+	$(BIN)/pre-commit install
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	find src -name '*.so' -delete

@@ -1,0 +1,1 @@
+"""Programs that use tilewright's public interface. Start with `demo`."""

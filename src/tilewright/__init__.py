@@ -1,0 +1,76 @@
+"""tilewright: from a tensor expression and a schedule to native code at library speed.
+
+The public names are loaded when first used, so that `import tilewright` and the command line answer at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tilewright.errors import (
+    CodegenError,
+    ExpressionError,
+    KernelArgumentError,
+    LoweringError,
+    NoValidCandidateError,
+    RecordFormatError,
+    ScheduleError,
+    TilewrightError,
+    UnsupportedOperatorError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from tilewright import te
+    from tilewright.codegen import Target
+    from tilewright.compile import build
+    from tilewright.runtime import Kernel
+    from tilewright.schedule import Schedule, Trace
+    from tilewright.task import Task
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CodegenError",
+    "ExpressionError",
+    "Kernel",
+    "KernelArgumentError",
+    "LoweringError",
+    "NoValidCandidateError",
+    "RecordFormatError",
+    "Schedule",
+    "ScheduleError",
+    "Target",
+    "Task",
+    "TilewrightError",
+    "Trace",
+    "UnsupportedOperatorError",
+    "UsageError",
+    "__version__",
+    "build",
+    "te",
+]
+
+_HOME = {
+    "Kernel": "tilewright.runtime",
+    "Schedule": "tilewright.schedule",
+    "Target": "tilewright.codegen",
+    "Task": "tilewright.task",
+    "Trace": "tilewright.schedule",
+    "build": "tilewright.compile",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "te":
+        return import_module("tilewright.te")
+    if name not in _HOME:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}; it has {', '.join(__all__)}")
+    value: object = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,48 @@
+"""The `tilewright` program: its parser, and how a subcommand's end becomes an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import tilewright
+from tilewright.cli import target
+from tilewright.errors import TilewrightError, UsageError
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program on `argv` (default: the command line) and return its exit code."""
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    try:
+        arguments.run(arguments)
+    except UsageError as error:
+        return _report(parser, error, EXIT_USAGE)
+    except TilewrightError as error:
+        return _report(parser, error, EXIT_FAILED)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return EXIT_OK
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all subcommands; each leaves its function in `arguments.run`."""
+    parser = argparse.ArgumentParser(
+        prog="tilewright",
+        description="From a tensor expression and a schedule to native code at library speed.",
+    )
+    parser.add_argument("--version", action="version", version=f"tilewright {tilewright.__version__}")
+    subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+    target.add_parser(subcommands)
+    return parser
+
+
+def _report(parser: argparse.ArgumentParser, error: TilewrightError, exit_code: int) -> int:
+    print(f"{parser.prog}: error: {error}", file=sys.stderr)
+    return exit_code

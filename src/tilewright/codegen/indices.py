@@ -1,0 +1,108 @@
+"""Linear forms as values: scalar addresses split from their constants, and vectors of indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.codegen.builder import Value
+from tilewright.codegen.frame import Frame
+from tilewright.ir import FromMemory, Linear, Operation, bounds
+from tilewright.te import Expr, Var
+
+
+class Indices:
+    """Writes linear forms. `emit_memory` writes an index that is read from memory."""
+
+    def __init__(self, frame: Frame, emit_memory: Callable[[Expr], Value]) -> None:
+        self.frame = frame
+        self.emit_memory = emit_memory
+
+    def evaluate(self, form: Linear) -> tuple[Value | None, int]:
+        """A form that is the same in all lanes, as a run-time part (None for none) and a constant.
+
+        Outer loops' terms are added first, so that sums are hoisted out of the inner loops.
+        """
+        constant = form.const
+        parts: list[Value] = []
+        for atom, coefficient in form.terms.items():
+            value = self._atom(atom)
+            if isinstance(value, int):
+                constant += coefficient * value
+            else:
+                parts.append(self._scaled(value, coefficient))
+        if not parts:
+            return None, constant
+        parts.sort(key=lambda part: part.depth)
+        total = parts[0]
+        for part in parts[1:]:
+            total = self.frame.builder.binary("add nsw", total, part)
+        return total, constant
+
+    def scalar(self, form: Linear) -> Value:
+        """A form that is the same in all lanes, as one value."""
+        b = self.frame.builder
+        dynamic, constant = self.evaluate(form)
+        if dynamic is None:
+            return b.const(constant, "int64")
+        return dynamic if constant == 0 else b.binary("add nsw", dynamic, b.const(constant, "int64"))
+
+    def value(self, form: Linear) -> Value:
+        """The form as a scalar, or as a vector where it varies over the lanes."""
+        split = self.frame.split_lane(form)
+        if split is not None and split[1] == 0:
+            return self.scalar(split[0])
+        return self.vector(form)
+
+    def vector(self, form: Linear) -> Value:
+        """The form in every lane."""
+        b, lanes = self.frame.builder, self.frame.lanes
+        split = self.frame.split_lane(form)
+        if split is not None:
+            first = b.broadcast(self.scalar(split[0]), lanes)
+            if split[1] == 0:
+                return first
+            steps = b.vector([split[1] * lane for lane in range(lanes)], "int64")
+            return b.binary("add nsw", first, steps)
+        total = b.const(form.const, "int64", lanes)
+        for atom, coefficient in form.terms.items():
+            total = b.binary("add nsw", total, self._scaled(self._vector_atom(atom), coefficient))
+        return total
+
+    def _vector_atom(self, atom: Var | Operation | FromMemory) -> Value:
+        b, lanes = self.frame.builder, self.frame.lanes
+        if isinstance(atom, Operation):
+            return self._operation(atom.op, self.vector(atom.a), self.vector(atom.b))
+        if isinstance(atom, FromMemory):
+            return b.broadcast(self.emit_memory(atom.value), lanes)
+        return self.vector(Linear({atom: 1}, 0))
+
+    def _atom(self, atom: Var | Operation | FromMemory) -> int | Value:
+        if isinstance(atom, Var):
+            return self.frame.bindings[atom]
+        if isinstance(atom, FromMemory):
+            return self.emit_memory(atom.value)
+        low, high = bounds(Linear({atom: 1}, 0), self.frame.ranges)
+        if low == high:
+            return low
+        if atom.op in ("min", "max"):
+            low, high = bounds(atom.a - atom.b, self.frame.ranges)
+            if high <= 0 or low >= 0:
+                return self.scalar(atom.a if (high <= 0) == (atom.op == "min") else atom.b)
+        return self._operation(atom.op, self.scalar(atom.a), self.scalar(atom.b))
+
+    def _operation(self, op: str, x: Value, y: Value) -> Value:
+        """min, max, and division by a positive constant, rounding down."""
+        b = self.frame.builder
+        if op in ("min", "max"):
+            return b.intrinsic("smin" if op == "min" else "smax", x, y)
+        rest = b.binary("srem", x, y)
+        zero, one = b.const(0, "int64", x.lanes), b.const(1, "int64", x.lanes)
+        is_negative = b.compare("slt", rest, zero)
+        if op == "mod":
+            return b.binary("add", rest, b.select(is_negative, y, zero))
+        return b.binary("sub", b.binary("sdiv", x, y), b.select(is_negative, one, zero))
+
+    def _scaled(self, value: Value, coefficient: int) -> Value:
+        if coefficient == 1:
+            return value
+        return self.frame.builder.binary("mul nsw", value, self.frame.builder.const(coefficient, "int64", value.lanes))

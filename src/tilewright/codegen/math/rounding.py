@@ -1,0 +1,37 @@
+"""floor and ceil."""
+
+from __future__ import annotations
+
+from tilewright.codegen.builder import FunctionBuilder, Value
+from tilewright.codegen.math.arithmetic import const_like
+from tilewright.codegen.math.float_format import FORMATS
+
+
+def floor(b: FunctionBuilder, x: Value) -> Value:
+    """The largest integer not above x.
+
+    Every target with fma rounds in one instruction. Without fma it may be an x86 from before SSE4.1, where LLVM would
+    call the math library, so the integer is found by arithmetic.
+    """
+    if b.has_fma:
+        return b.intrinsic("floor", x)
+    nearest = _round_to_nearest(b, x)
+    above = b.compare("ogt", nearest, x)
+    lower = b.binary("fsub", nearest, const_like(b, 1.0, x))
+    return b.intrinsic("copysign", b.select(above, lower, nearest), x)
+
+
+def ceil(b: FunctionBuilder, x: Value) -> Value:
+    """The smallest integer not below x."""
+    if b.has_fma:
+        return b.intrinsic("ceil", x)
+    return b.fneg(floor(b, b.fneg(x)))
+
+
+def _round_to_nearest(b: FunctionBuilder, x: Value) -> Value:
+    """The integer nearest to x, or x itself where it is too large to have a fraction, infinite or NaN."""
+    magnitude = b.intrinsic("fabs", x)
+    # From 2^mantissa_bits on, neighbouring floats are integers: adding it drops the fraction.
+    limit = const_like(b, 2.0 ** FORMATS[x.dtype].mantissa_bits, x)
+    rounded = b.binary("fsub", b.binary("fadd", magnitude, limit), limit)
+    return b.select(b.compare("olt", magnitude, limit), b.intrinsic("copysign", rounded, x), x)

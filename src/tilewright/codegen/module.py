@@ -1,0 +1,53 @@
+"""The LLVM IR of a lowered module: the kernel, its parallel bodies, and a function for each packed constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.codegen.builder import Value
+from tilewright.codegen.statements import FunctionWriter, ModuleText
+from tilewright.codegen.target import Target
+from tilewright.ir import LoopNest, Module
+
+KERNEL_SYMBOL = "tw_kernel"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A function of the C type tw_kernel, and the memory that it needs."""
+
+    symbol: str
+    workspace_bytes: int
+    scratch_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedModule:
+    """LLVM IR as text, with the entry of the kernel and those of the packed constants in order."""
+
+    llvm_ir: str
+    kernel: Entry
+    packs: tuple[Entry, ...]
+
+
+def generate(module: Module, target: Target, num_threads: int) -> GeneratedModule:
+    """Write a lowered module as LLVM IR; with one thread, parallel loops are plain loops."""
+    text = ModuleText(target, num_threads)
+    kernel = _entry(text, module.kernel, KERNEL_SYMBOL)
+    packs = tuple(_entry(text, pack.nest, f"tw_pack_{pack.position}") for pack in module.packs)
+    return GeneratedModule("\n\n".join([*text.functions, *text.declarations.values()]) + "\n", kernel, packs)
+
+
+def _entry(module: ModuleText, nest: LoopNest, symbol: str) -> Entry:
+    writer = FunctionWriter(module, symbol)
+    header: list[str] = []
+    for position, buffer in enumerate(nest.arguments):
+        header.append(f"  %slot{position} = getelementptr ptr, ptr %args, i64 {position}")
+        header.append(f"  %arg{position} = load ptr, ptr %slot{position}, align 8")
+        writer.memory.pointers[buffer] = Value(f"%arg{position}", "ptr", 1)
+    writer.memory.arena = Value("%workspace", "ptr", 1)
+    writer.builder.label("entry")
+    writer.write(nest.body)
+    signature = f'define i32 @"{symbol}"(ptr %rt, ptr %args, ptr %workspace) nounwind'
+    module.functions.append(writer.text(signature, header, "  ret i32 0"))
+    return Entry(symbol, writer.memory.arena_bytes, writer.scratch_bytes)

@@ -1,0 +1,219 @@
+"""Statements of a loop nest as code: loops of all kinds, stores, reductions, and parallel closures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewright.codegen.arithmetic import combine, combine_indexed, reduce_lanes, reduce_lanes_indexed
+from tilewright.codegen.builder import FunctionBuilder, Value
+from tilewright.codegen.frame import Frame
+from tilewright.codegen.target import Target
+from tilewright.codegen.values import Values
+from tilewright.errors import CodegenError
+from tilewright.ir import Block, For, Stmt, Store, Update, Where, used_buffers, used_variables
+from tilewright.schedule import PARALLEL, UNROLL, VECTORIZE, identity
+from tilewright.te import Const, Select, Var
+
+MAX_STATEMENTS = 50_000
+
+
+@dataclass(slots=True)
+class ModuleText:
+    """The functions of a module as they are written."""
+
+    target: Target
+    num_threads: int
+    declarations: dict[str, str] = field(default_factory=dict)
+    functions: list[str] = field(default_factory=list)
+    num_statements: int = 0
+
+
+class FunctionWriter:
+    """Writes one function: the kernel itself, or the body of a parallel loop."""
+
+    def __init__(self, module: ModuleText, name: str) -> None:
+        self.module = module
+        self.name = name
+        self.builder = FunctionBuilder(module.declarations, module.target.has_fma)
+        self.frame = Frame(self.builder, module.target)
+        self.values = Values(self.frame)
+        self.memory = self.values.memory
+        self.scratch_bytes = 0  # of the parallel bodies inside
+        self.num_closures = 0
+
+    def write(self, stmt: Stmt) -> None:
+        if isinstance(stmt, For):
+            self._loop(stmt)
+        elif isinstance(stmt, Block):
+            mark = self.memory.allocate(stmt.buffers)
+            for inner in stmt.body:
+                self.write(inner)
+            self.memory.release(mark)
+        elif isinstance(stmt, Where):
+            self._where(stmt, 0)
+        else:
+            self._count()
+            if isinstance(stmt, Store):
+                self.memory.store(stmt, stmt.buffer, stmt.indices, self.values.emit(stmt.value))
+            else:
+                self._update(stmt)
+
+    def _count(self) -> None:
+        self.module.num_statements += 1
+        if self.module.num_statements > MAX_STATEMENTS:
+            raise CodegenError(
+                f"{self.name} unrolls to more than {MAX_STATEMENTS} statements; unroll fewer loops or smaller ones"
+            )
+
+    # --- loops ------------------------------------------------------------------------------------------------------
+
+    def _loop(self, loop: For) -> None:
+        if loop.extent == 1:
+            self._iteration(loop, loop.begin)
+        elif loop.kind == UNROLL:
+            for value in range(loop.begin, loop.begin + loop.extent):
+                self._iteration(loop, value)
+        elif loop.kind == VECTORIZE:
+            self._vector_loop(loop)
+        elif loop.kind == PARALLEL and self.module.num_threads > 1:
+            self._parallel_loop(loop)
+        else:
+            self._counted_loop(loop, str(loop.begin), str(loop.begin + loop.extent))
+
+    def _iteration(self, loop: For, value: int) -> None:
+        self.frame.bind(loop.var, value, value, value)
+        self.write(loop.body)
+
+    def _counted_loop(self, loop: For, begin: str, end: str) -> None:
+        self.memory.forget_loads()
+        counter = self.builder.open_loop(begin)
+        self.frame.bind(loop.var, counter, loop.begin, loop.begin + loop.extent - 1)
+        self.write(loop.body)
+        self.builder.close_loop(end)
+        self.memory.forget_loads()
+
+    def _vector_loop(self, loop: For) -> None:
+        frame = self.frame
+        frame.lane_var, frame.lane_begin, frame.lanes = loop.var, loop.begin, loop.extent
+        frame.ranges[loop.var] = (loop.begin, loop.begin + loop.extent - 1)
+        self.write(loop.body)
+        frame.lane_var, frame.lane_begin, frame.lanes = None, 0, 1
+
+    def _where(self, where: Where, position: int) -> None:
+        begin, end, case = where.cases[position]
+        counter = self.frame.bindings[where.var]
+        outer = self.frame.ranges[where.var]
+        if isinstance(counter, int):
+            case = next(c for low, high, c in where.cases if low <= counter < high)
+            self.write(case)
+            return
+        if position == len(where.cases) - 1:
+            self._case(where.var, begin, end, case)
+        else:
+            below = self.builder.compare("slt", counter, self.builder.const(end, "int64"))
+            self.memory.forget_loads()
+            self.builder.branch(
+                below,
+                lambda: self._case(where.var, begin, end, case),
+                lambda: self._where(where, position + 1),
+            )
+        self.memory.forget_loads()
+        self.frame.ranges[where.var] = outer
+
+    def _case(self, var: Var, begin: int, end: int, case: Stmt) -> None:
+        self.memory.forget_loads()
+        self.frame.ranges[var] = (begin, end - 1)
+        self.write(case)
+
+    # --- reductions -------------------------------------------------------------------------------------------------
+
+    def _update(self, stmt: Update) -> None:
+        if self._is_beyond(stmt):
+            return
+        b, memory = self.builder, self.memory
+        new = [self.values.emit(value) for value in stmt.values]
+        old = [memory.load(stmt, buffer, stmt.indices, None) for buffer in stmt.buffers]
+        lanes = self.frame.lanes
+        if lanes > 1 and not memory.varies(stmt, stmt.buffers[0], stmt.indices):
+            new = self._across_lanes(stmt.op, [b.broadcast(value, lanes) for value in new])
+        lanes = max(value.lanes for value in (*new, *old))
+        new, old = ([b.broadcast(value, lanes) for value in values] for values in (new, old))
+        if len(new) == 2:
+            results = combine_indexed(b, stmt.op, (old[0], old[1]), (new[0], new[1]))
+            for buffer, result in zip(stmt.buffers, results, strict=True):
+                memory.store(stmt, buffer, stmt.indices, result)
+        else:
+            memory.store(stmt, stmt.buffers[0], stmt.indices, combine(b, stmt.op, old[0], new[0]))
+
+    def _across_lanes(self, op: str, values: list[Value]) -> list[Value]:
+        """A vectorized reduction: the lanes combined into one."""
+        if len(values) == 2:
+            return list(reduce_lanes_indexed(self.builder, op, values[0], values[1]))
+        return [reduce_lanes(self.builder, op, values[0])]
+
+    def _is_beyond(self, stmt: Update) -> bool:
+        """Whether this is certainly beyond the reduction's end, where the guard leaves the neutral value."""
+        first = stmt.values[0]
+        if not isinstance(first, Select) or not isinstance(first.b, Const):
+            return False
+        if first.b.value != identity(stmt.op, first.b.dtype).value:
+            return False
+        return self.values.emit(first.cond).text == "false"
+
+    # --- parallel loops ---------------------------------------------------------------------------------------------
+
+    def _parallel_loop(self, loop: For) -> None:
+        """Write the body as a function of its own, and hand it to the thread pool with what it uses."""
+        self.memory.forget_loads()
+        self.num_closures += 1
+        closure = FunctionWriter(self.module, f"{self.name}.body{self.num_closures}")
+        captured = self._captured(loop, closure)
+        slots = f"[{len(captured) + 1} x i64]"
+        context = self.builder.name("context")
+        self.memory.stack.append(f"  {context} = alloca {slots}, align 8")
+        for position, value in enumerate([Value("%rt", "ptr", 1), *captured]):
+            self.builder.effect(f"{context}.{self.num_closures}.{position} = getelementptr i64, ptr {context}, i64 {position}")
+            self.builder.effect(f"store {value.typed}, ptr {context}.{self.num_closures}.{position}, align 8")
+        run = self.builder.fresh("load ptr, ptr %rt, align 8", "ptr", 1)
+        self.builder.effect(
+            f'call void {run.text}(ptr %rt, ptr @"{closure.name}", ptr {context}, i64 {loop.extent})'
+        )
+        closure.builder.label("entry")
+        closure._counted_loop(loop, "%begin", "%end")
+        header = [f"  %slot{n} = getelementptr i64, ptr %context, i64 {n}" for n in range(len(captured) + 1)]
+        header += ["  %rt = load ptr, ptr %slot0, align 8"]
+        header += [f"  %in{n} = load {value.type}, ptr %slot{n}, align 8" for n, value in enumerate(captured, 1)]
+        if closure.memory.arena_bytes:
+            header += [
+                "  %scratch.slot = getelementptr i64, ptr %rt, i64 1",
+                "  %scratch.get = load ptr, ptr %scratch.slot, align 8",
+                f"  %scratch = call ptr %scratch.get(i64 {closure.memory.arena_bytes})",
+            ]
+        signature = f'define internal void @"{closure.name}"(ptr %context, i64 %begin, i64 %end) nounwind'
+        self.module.functions.append(closure.text(signature, header, "  ret void"))
+        self.scratch_bytes = max(self.scratch_bytes, closure.memory.arena_bytes)
+
+    def _captured(self, loop: For, closure: FunctionWriter) -> list[Value]:
+        """The run-time values that the body uses; they arrive in the closure as %in1, %in2, ..."""
+        captured: list[Value] = []
+
+        def arrive(value: Value) -> Value:
+            captured.append(value)
+            return Value(f"%in{len(captured)}", value.dtype, 1)
+
+        for buffer in used_buffers(loop.body):
+            pointer = self.memory.pointers.get(buffer)
+            if pointer is not None:
+                closure.memory.pointers[buffer] = arrive(pointer)
+        for var in used_variables(loop.body):
+            if var in self.frame.bindings and var is not loop.var:
+                value = self.frame.bindings[var]
+                closure.frame.bindings[var] = value if isinstance(value, int) else arrive(value)
+                closure.frame.ranges[var] = self.frame.ranges[var]
+        closure.memory.arena = Value("%scratch", "ptr", 1)
+        return captured
+
+    def text(self, signature: str, header: list[str], end: str) -> str:
+        """The whole function, once its body is written."""
+        label, *body = self.builder.lines
+        return "\n".join([signature + " {", label, *self.memory.stack, *header, *body, end, "}"])

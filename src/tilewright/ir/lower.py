@@ -1,0 +1,283 @@
+"""From a schedule to loop nests. `lower` lists the passes in order; `StageLowering` makes the nest of one stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.errors import LoweringError
+from tilewright.ir.expression import ExpressionLowering
+from tilewright.ir.linear import Interval, Linear, const, linearize, of_var
+from tilewright.ir.nest import INPUT, LOCAL, OUTPUT, PACKED, Buffer, For, Load, LoopNest, Stmt, Store, Update, block
+from tilewright.ir.partition import partition_loops
+from tilewright.ir.unroll import unroll_small_loops
+from tilewright.ir.vectors import strip_mine
+from tilewright.ir.verify import verify
+from tilewright.schedule import (
+    UNROLL,
+    VECTORIZE,
+    Loop,
+    Schedule,
+    Split,
+    Stage,
+    accumulator_dtype,
+    divides,
+    domain_bases,
+    global_values,
+    identity,
+    reduction_guard,
+)
+from tilewright.te import Expr, Reduce, Select, Var, collect_reads
+
+# An accumulator tile of at most this many elements is kept apart from memory while a reduction runs.
+MAX_ACCUMULATOR_ELEMENTS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A constant input laid out ahead of time: its position among the inputs and the nest that packs it."""
+
+    position: int
+    packed: Buffer
+    nest: LoopNest
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """All that is compiled for one schedule: the kernel, and a nest for each constant that is packed."""
+
+    kernel: LoopNest
+    packs: tuple[Pack, ...]
+
+
+def lower(schedule: Schedule, *, check: bool = False) -> Module:
+    """Turn a concrete schedule into loop nests; with `check` the verifier runs after each pass."""
+    module = build_nests(schedule)
+    for run in (strip_mine, partition_loops):
+        if check:
+            _verify(module)
+        module = Module(run(module.kernel), tuple(Pack(p.position, p.packed, run(p.nest)) for p in module.packs))
+    if check:
+        _verify(module)
+    return module
+
+
+def _verify(module: Module) -> None:
+    for nest in (module.kernel, *(pack.nest for pack in module.packs)):
+        verify(nest)
+
+
+def build_nests(schedule: Schedule) -> Module:
+    """The loop nests exactly as scheduled, before any simplifying pass."""
+    for loop, extent in schedule.extents.items():
+        if not isinstance(extent, int):
+            raise LoweringError(f"loop {loop.name} has an array as its extent; lower one candidate at a time")
+    return NestBuilder(schedule).module()
+
+
+class NestBuilder:
+    """Holds what is known of all stages while their nests are made."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.extents: dict[Loop, int] = schedule.extents  # type: ignore[assignment]  # checked by build_nests
+        self.ranges: dict[Var, Interval] = {}
+        self.buffers: dict[str, Buffer] = {}
+        self.bases: dict[str, list[Linear]] = {}
+        for stage in schedule.active_stages:
+            for leaf in stage.leaves:
+                self.ranges[leaf.var] = (0, self.extents[leaf] - 1)
+
+    def module(self) -> Module:
+        task = self.schedule.task
+        inputs = [Buffer(t.name, t.shape, t.dtype, INPUT) for t in task.inputs]
+        for buffer in inputs:
+            self.buffers[buffer.name] = buffer
+        for stage in reversed(self.schedule.active_stages):
+            self._place(stage)
+        roots = [stage for stage in self.schedule.active_stages if stage.attach_loop is None]
+        packs = [self._pack(stage) for stage in roots if self.is_prepacked(stage)]
+        arguments = list(inputs)
+        for pack in packs:
+            arguments[pack.position] = pack.packed
+        statements: list[Stmt] = []
+        scratch: list[Buffer] = []
+        for stage in roots:
+            if self.is_prepacked(stage):
+                continue
+            statements.append(StageLowering(self, stage).nest())
+            if not stage.is_output:
+                scratch.append(self.buffers[stage.name])
+        outputs = [self.buffers[t.name] for t in task.outputs]
+        body = block(statements, tuple(scratch))
+        return Module(LoopNest(task.name, (*arguments, *outputs), body), tuple(packs))
+
+    def is_prepacked(self, stage: Stage) -> bool:
+        """A packed constant input at the root is laid out once, before the kernel runs."""
+        if stage.packs is None or stage.attach_loop is not None or not stage.packs.is_constant:
+            return False
+        others = [t for s in self.schedule.active_stages if s is not stage for t in _read_tensors(s)]
+        return stage.packs not in others
+
+    def _pack(self, stage: Stage) -> Pack:
+        source = stage.packs
+        assert source is not None
+        position = [t.name for t in self.schedule.task.inputs].index(source.name)
+        packed = self.buffers[stage.name]
+        nest = StageLowering(self, stage).nest()
+        name = f"{self.schedule.task.name}_pack_{position}"
+        return Pack(position, packed, LoopNest(name, (self.buffers[source.name], packed), nest))
+
+    def _place(self, stage: Stage) -> None:
+        shape = tuple(self.extents[stage.loop_of_axis[axis]] for axis in stage.axes)
+        dtype = stage.tensor.dtype
+        scope = OUTPUT if stage.is_output else PACKED if self.is_prepacked(stage) else LOCAL
+        if scope == LOCAL and stage.reduction is not None:
+            dtype = accumulator_dtype(dtype)
+        self.buffers[stage.name] = Buffer(stage.name, shape, dtype, scope)
+        self.bases[stage.name] = [self.linear(base) for base in domain_bases(self.schedule, stage)]
+
+    def linear(self, e: Expr) -> Linear:
+        form = linearize(e, self._var, self.ranges)
+        assert form is not None, f"loop values are linear, got {e}"
+        return form
+
+    def _var(self, var: Var) -> Linear:
+        return const(0) if self.ranges[var] == (0, 0) else of_var(var)
+
+
+def _read_tensors(stage: Stage) -> list[object]:
+    return [read.tensor for read in collect_reads(stage.body)]
+
+
+class StageLowering:
+    """Makes the loop nest of one stage, with the stages attached to it inside."""
+
+    def __init__(self, builder: NestBuilder, stage: Stage) -> None:
+        self.builder = builder
+        self.stage = stage
+        self.buffer = builder.buffers[stage.name]
+        values = global_values(builder.schedule, stage, lambda loop: loop.var)
+        self.axis_values = {axis: builder.linear(value) for axis, value in values.items()}
+        bases = builder.bases[stage.name]
+        self.indices = tuple(self.axis_values[axis] - base for axis, base in zip(stage.axes, bases, strict=True))
+        self.expressions = ExpressionLowering(builder, {**self.axis_values})
+
+    def nest(self) -> Stmt:
+        return block(self._from(0))
+
+    def _from(self, position: int) -> list[Stmt]:
+        """The statements of the leaves from `position` on."""
+        leaves = self.stage.leaves
+        if position < len(leaves) and leaves[position].is_reduce:
+            return self._reduction(position)
+        if position == len(leaves):
+            return [self._statement()]
+        return [self._loop(leaves[position], [*self._attached(leaves[position]), *self._from(position + 1)])]
+
+    def _statement(self) -> Stmt:
+        if self.stage.reduction is not None:
+            raise LoweringError(f"stage {self.stage.name} reduces over no loop")
+        return Store(self.buffer, self.indices, self.expressions.lower(self.stage.body))
+
+    def _attached(self, loop: Loop) -> list[Stmt]:
+        return [StageLowering(self.builder, stage).nest() for stage in self.builder.schedule.attached_at(loop)]
+
+    def _loop(self, loop: Loop, body: list[Stmt]) -> Stmt:
+        buffers = tuple(self.builder.buffers[s.name] for s in self.builder.schedule.attached_at(loop))
+        inside = block(body, buffers)
+        extent = self.builder.extents[loop]
+        step = self.stage.pragmas.get(loop, 0)
+        if step:
+            inside = unroll_small_loops(inside, step)
+        return inside if extent == 1 else For(loop.var, 0, extent, loop.annotation, inside)
+
+    # --- reductions -----------------------------------------------------------------------------------------------
+
+    def _reduction(self, position: int) -> list[Stmt]:
+        reduction = self.stage.reduction
+        assert reduction is not None
+        inside = self.stage.leaves[position:]
+        spatial = [loop for loop in inside if not loop.is_reduce]
+        lanes = [loop for loop in inside if loop.is_reduce and loop.annotation == VECTORIZE]
+        lanes = [loop for loop in lanes if self.builder.extents[loop] > 1]
+        if not self._accumulates_apart(reduction, spatial, lanes):
+            first = self._over(spatial, Store(self.buffer, self.indices, self._identities(reduction)[0]))
+            return [first, self._updates(inside, reduction, (self.buffer,), self.indices)]
+        shape = tuple(self.builder.extents[loop] for loop in (*spatial, *lanes))
+        tiles = tuple(
+            Buffer(f"{self.stage.name}.acc{n or ''}", shape, accumulator_dtype(value.dtype), LOCAL)
+            for n, value in enumerate(reduction.values)
+        )
+        at = tuple(self.builder.linear(loop.var) for loop in (*spatial, *lanes))
+        start: list[Stmt] = [
+            Store(tile, at, neutral) for tile, neutral in zip(tiles, self._identities(reduction), strict=True)
+        ]
+        body = [
+            self._over([*spatial, *lanes], *start),
+            self._updates(inside, reduction, tiles, at),
+            self._finish(reduction, tiles, spatial, lanes, at),
+        ]
+        return [block(body, tiles)]
+
+    def _accumulates_apart(self, reduction: Reduce, spatial: list[Loop], lanes: list[Loop]) -> bool:
+        """Whether partial results are kept in a tile of their own: in registers, in float32, or apart from
+        another tile that overlaps this one."""
+        if lanes or reduction.op.startswith("arg") or self.buffer.dtype in ("float16", "bfloat16"):
+            return True
+        extents = self.builder.extents
+        for relation in self.stage.relations:
+            if isinstance(relation, Split) and not relation.parent.is_reduce:
+                if not divides(extents[relation.inner], extents[relation.parent]):
+                    return True
+        size = 1
+        for loop in spatial:
+            size *= extents[loop]
+        in_registers = all(loop.annotation in (VECTORIZE, UNROLL) or extents[loop] == 1 for loop in spatial)
+        return in_registers and size <= MAX_ACCUMULATOR_ELEMENTS
+
+    def _identities(self, reduction: Reduce) -> list[Expr]:
+        neutral: Expr = identity(reduction.op, accumulator_dtype(reduction.values[0].dtype))
+        if not reduction.op.startswith("arg"):
+            return [neutral]
+        return [neutral, identity("min", "int64")]
+
+    def _updates(
+        self, inside: tuple[Loop, ...], reduction: Reduce, targets: tuple[Buffer, ...], at: tuple[Linear, ...]
+    ) -> Stmt:
+        values = [self.expressions.lower(value) for value in reduction.values]
+        guard = reduction_guard(self.stage, self.builder.schedule)
+        if guard is not None:
+            test = self.expressions.lower(guard)
+            neutral = self._identities(reduction)
+            values = [Select(v.dtype, test, v, n) for v, n in zip(values, neutral, strict=True)]
+        statements: list[Stmt] = [Update(reduction.op, targets, at, tuple(values))]
+        for loop in reversed(inside):
+            statements = [self._loop(loop, [*self._attached(loop), *statements])]
+        return statements[0]
+
+    def _finish(
+        self,
+        reduction: Reduce,
+        tiles: tuple[Buffer, ...],
+        spatial: list[Loop],
+        lanes: list[Loop],
+        at: tuple[Linear, ...],
+    ) -> Stmt:
+        result = tiles[-1]
+        if not lanes:
+            return self._over(spatial, Store(self.buffer, self.indices, Load(result.dtype, result, at)))
+        sums = tuple(Buffer(f"{t.name}.sum", (), t.dtype, LOCAL) for t in tiles)
+        start: list[Stmt] = [Store(s, (), n) for s, n in zip(sums, self._identities(reduction), strict=True)]
+        combine: Stmt = Update(reduction.op, sums, (), tuple(Load(t.dtype, t, at) for t in tiles))
+        for loop in reversed(lanes):
+            combine = For(loop.var, 0, self.builder.extents[loop], VECTORIZE, combine)
+        store = Store(self.buffer, self.indices, Load(sums[-1].dtype, sums[-1], ()))
+        return self._over(spatial, block([*start, combine, store], sums))
+
+    def _over(self, loops: list[Loop], *statements: Stmt) -> Stmt:
+        """The statements inside plain copies of the given loops."""
+        nest = block(list(statements))
+        for loop in reversed(loops):
+            if self.builder.extents[loop] > 1:
+                nest = For(loop.var, 0, self.builder.extents[loop], loop.annotation, nest)
+        return nest

@@ -1,0 +1,95 @@
+"""Loop nests and linear forms as text."""
+
+from __future__ import annotations
+
+from tilewright.ir.linear import FromMemory, Linear, Operation
+from tilewright.ir.nest import Block, For, Index, Load, LoopNest, Stmt, Store, Test, Update, Where
+from tilewright.schedule import SERIAL
+from tilewright.te import Binary, Cast, Const, Expr, Select, Unary, Var, format_number
+
+_SYMBOL = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
+    "ge": ">=", "eq": "==", "ne": "!=", "and": "&", "or": "|", "pow": "**",
+}  # fmt: skip
+
+
+def format_nest(nest: LoopNest) -> str:
+    """The function as pseudo-code."""
+    arguments = ", ".join(f"{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]" for b in nest.arguments)
+    lines = [f"def {nest.name}({arguments}):"]
+    _format(nest.body, 1, lines)
+    return "\n".join(lines)
+
+
+def _format(stmt: Stmt, depth: int, lines: list[str]) -> None:
+    pad = "  " * depth
+    if isinstance(stmt, For):
+        keyword = "for" if stmt.kind == SERIAL else stmt.kind
+        span = f"{stmt.begin}, {stmt.begin + stmt.extent}" if stmt.begin else str(stmt.extent)
+        lines.append(f"{pad}{keyword} {stmt.var.name} in range({span}):")
+        _format(stmt.body, depth + 1, lines)
+    elif isinstance(stmt, Block):
+        for buffer in stmt.buffers:
+            lines.append(f"{pad}{buffer.name} = allocate({buffer.dtype}[{', '.join(map(str, buffer.shape))}])")
+        for inner in stmt.body:
+            _format(inner, depth, lines)
+    elif isinstance(stmt, Where):
+        for begin, end, case in stmt.cases:
+            lines.append(f"{pad}where {begin} <= {stmt.var.name} < {end}:")
+            _format(case, depth + 1, lines)
+    elif isinstance(stmt, Store):
+        lines.append(f"{pad}{stmt.buffer.name}{_subscript(stmt.indices)} = {format_value(stmt.value)}")
+    else:
+        assert isinstance(stmt, Update)
+        target = ", ".join(f"{b.name}{_subscript(stmt.indices)}" for b in stmt.buffers)
+        lines.append(f"{pad}{target} {stmt.op}= {', '.join(map(format_value, stmt.values))}")
+
+
+def _subscript(indices: tuple[Linear, ...]) -> str:
+    return f"[{', '.join(map(format_linear, indices))}]"
+
+
+def format_value(e: Expr) -> str:
+    """An expression of a loop nest; every operation in parentheses."""
+    if isinstance(e, Const):
+        return format_number(e.value, e.dtype)
+    if isinstance(e, Load):
+        return f"{e.buffer.name}{_subscript(e.indices)}"
+    if isinstance(e, Index):
+        return format_linear(e.form)
+    if isinstance(e, Test):
+        return f"({format_linear(e.form)} {_SYMBOL[e.op]} 0)"
+    if isinstance(e, Select):
+        return f"select({format_value(e.cond)}, {format_value(e.a)}, {format_value(e.b)})"
+    if isinstance(e, Cast):
+        return f"{e.dtype}({format_value(e.x)})"
+    if isinstance(e, Unary):
+        return f"{e.op}({format_value(e.x)})"
+    assert isinstance(e, Binary), f"unexpected expression {e!r}"
+    if e.op in _SYMBOL:
+        return f"({format_value(e.a)} {_SYMBOL[e.op]} {format_value(e.b)})"
+    return f"{e.op}({format_value(e.a)}, {format_value(e.b)})"
+
+
+def format_linear(form: Linear) -> str:
+    parts: list[str] = []
+    for atom, coefficient in form.terms.items():
+        text = _atom(atom)
+        size = abs(coefficient)
+        term = text if size == 1 else f"{text}*{size}"
+        sign = "-" if coefficient < 0 else "+"
+        parts.append(f" {sign} {term}" if parts else term if coefficient > 0 else f"-{term}")
+    if form.const or not parts:
+        sign = "-" if form.const < 0 else "+"
+        parts.append(f" {sign} {abs(form.const)}" if parts else str(form.const))
+    return "".join(parts)
+
+
+def _atom(atom: Var | Operation | FromMemory) -> str:
+    if isinstance(atom, Var):
+        return atom.name
+    if isinstance(atom, FromMemory):
+        return f"({format_value(atom.value)})"
+    if atom.op in ("min", "max"):
+        return f"{atom.op}({format_linear(atom.a)}, {format_linear(atom.b)})"
+    return f"(({format_linear(atom.a)}) {_SYMBOL[atom.op]} {format_linear(atom.b)})"

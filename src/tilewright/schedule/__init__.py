@@ -1,0 +1,36 @@
+"""How to compute a task: stages, loops, the primitives as steps, and the trace of them."""
+
+from tilewright.schedule.bounds import Range, enclosing_loops, required_region
+from tilewright.schedule.loop import PARALLEL, SERIAL, UNROLL, VECTORIZE, Extent, Fuse, Loop, Split
+from tilewright.schedule.rewrite import accumulator_dtype, identity, reduction_guard
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.stage import Stage
+from tilewright.schedule.steps import Step, step_from_json
+from tilewright.schedule.trace import Trace
+from tilewright.schedule.values import divides, domain_bases, global_values, loop_value
+
+__all__ = [
+    "PARALLEL",
+    "SERIAL",
+    "UNROLL",
+    "VECTORIZE",
+    "Extent",
+    "Fuse",
+    "Loop",
+    "Range",
+    "Schedule",
+    "Split",
+    "Stage",
+    "Step",
+    "Trace",
+    "accumulator_dtype",
+    "divides",
+    "domain_bases",
+    "enclosing_loops",
+    "global_values",
+    "identity",
+    "loop_value",
+    "reduction_guard",
+    "required_region",
+    "step_from_json",
+]

@@ -1,0 +1,74 @@
+"""What every schedule must obey, checked after each step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tilewright.errors import ScheduleError
+from tilewright.schedule.bounds import enclosing_loops
+from tilewright.schedule.loop import PARALLEL, UNROLL, VECTORIZE, Loop
+from tilewright.schedule.stage import Stage
+from tilewright.te import Var, visit
+
+if TYPE_CHECKING:
+    from tilewright.schedule.schedule import Schedule
+
+
+def check_legal(schedule: Schedule) -> None:
+    for stage in schedule.active_stages:
+        if stage.attach_loop is not None:
+            _check_attachment(schedule, stage, stage.attach_loop)
+    for stage in schedule.active_stages:
+        around = enclosing_loops(stage)
+        _check_variables(stage, around)
+        _check_annotations(around, stage)
+
+
+def _check_attachment(schedule: Schedule, stage: Stage, level: Loop) -> None:
+    host = level.stage
+    if host.is_inlined or level not in host.leaves:
+        raise ScheduleError(f"{stage.name} is attached at loop {level.name} of {host.name}, which is gone")
+    seen = {stage.name}
+    above: Stage | None = host
+    while above is not None:
+        if above.name in seen:
+            raise ScheduleError(f"{stage.name} cannot be computed inside {host.name}, which is computed inside it")
+        seen.add(above.name)
+        above = above.attach_loop.stage if above.attach_loop is not None else None
+    consumers = schedule.consumers(stage)
+    for consumer in consumers:
+        if consumer is not host and level not in enclosing_loops(consumer):
+            raise ScheduleError(
+                f"{consumer.name} reads {stage.name} but is not computed inside loop {level.name} of {host.name}"
+            )
+    if not consumers:
+        raise ScheduleError(f"nothing reads {stage.name}; it cannot be attached")
+
+
+def _check_variables(stage: Stage, around: list[Loop]) -> None:
+    """A packed read names loop variables: those loops must still run around it."""
+    if not stage.packed_by:
+        return
+    known: set[Var] = {*stage.loop_of_axis, *(loop.var for loop in (*around, *stage.leaves))}
+
+    def check(e: object) -> None:
+        if isinstance(e, Var) and e not in known:
+            raise ScheduleError(f"{stage.name} is packed along loop {e.name}, which no longer runs around it")
+
+    visit(stage.body, check)
+
+
+def _check_annotations(around: list[Loop], stage: Stage) -> None:
+    path = [*around, *stage.leaves]
+    kinds = [loop.annotation for loop in path]
+    for kind in (PARALLEL, VECTORIZE):
+        if kinds.count(kind) > 1:
+            names = ", ".join(loop.name for loop in path if loop.annotation == kind)
+            raise ScheduleError(f"loops {names} are nested and both {kind}; only one loop of a nest can be")
+    if PARALLEL in kinds:
+        outer = kinds[: kinds.index(PARALLEL)]
+        for kind in (VECTORIZE, UNROLL):
+            if kind in outer:
+                raise ScheduleError(f"a parallel loop cannot run inside a loop that is {kind}; reorder the loops")
+    if VECTORIZE in [loop.annotation for loop in around]:
+        raise ScheduleError(f"{stage.name} is attached inside a vectorized loop; attach it further out")

@@ -1,0 +1,86 @@
+"""Loops of a stage and how they came about: by splitting one loop or fusing several.
+
+An extent is an int, or an array with one entry for each candidate of a population: everything in this package
+is arithmetic that holds for both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.te import Var
+
+if TYPE_CHECKING:
+    from tilewright.schedule.stage import Stage
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Extent: TypeAlias = "int | IntArray"
+
+SERIAL, PARALLEL, VECTORIZE, UNROLL = "serial", "parallel", "vectorize", "unroll"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Loop:
+    """One loop of a stage, known by name within it. `var` stands for its value in expressions."""
+
+    name: str
+    var: Var
+    is_reduce: bool
+    stage: Stage
+
+    @property
+    def extent(self) -> Extent:
+        """How often the loop runs (for an attached stage: as its consumers need it)."""
+        return self.stage.schedule.extents[self]
+
+    @property
+    def annotation(self) -> str:
+        return self.stage.annotations.get(self, SERIAL)
+
+    def __repr__(self) -> str:
+        return f"Loop({self.stage.name}.{self.name})"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Split:
+    """`parent` runs as `outer` times `inner` iterations; a factor above the extent means the whole loop.
+
+    Where the factor does not divide: a spatial parent shifts its last tile inwards, a reduction skips what is beyond.
+    """
+
+    parent: Loop
+    factor: Extent
+    outer: Loop
+    inner: Loop
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fuse:
+    """`first` and `second`, neighbours in the nest, run as the one loop `fused`."""
+
+    first: Loop
+    second: Loop
+    fused: Loop
+
+
+Relation: TypeAlias = Split | Fuse
+
+
+def ceil_div(a: Extent, b: Extent) -> Extent:
+    return -(-a // b)
+
+
+def minimum(a: Extent, b: Extent) -> Extent:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return np.minimum(a, b)
+
+
+def maximum(a: Extent, b: Extent) -> Extent:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return np.maximum(a, b)

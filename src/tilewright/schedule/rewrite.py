@@ -1,0 +1,262 @@
+"""The primitives that change what stages compute: inline, cache_read, cache_write, pack and rfactor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilewright.errors import ScheduleError
+from tilewright.schedule.bounds import Range, enclosing_loops, range_of
+from tilewright.schedule.loop import Loop, Split
+from tilewright.schedule.stage import Stage
+from tilewright.schedule.values import divides, global_values, loop_value, loop_var, number
+from tilewright.te import (
+    DTYPES,
+    Axis,
+    Binary,
+    Const,
+    Expr,
+    Read,
+    Reduce,
+    Select,
+    Tensor,
+    Var,
+    collect_reads,
+    format_expr,
+    replace_reads,
+    substitute,
+    visit,
+)
+
+if TYPE_CHECKING:
+    from tilewright.schedule.schedule import Schedule
+
+
+def identity(op: str, dtype: str) -> Const:
+    """The value that changes nothing when `op` combines it with another."""
+    if op in ("sum", "prod"):
+        one = op == "prod"
+        return Const(dtype, float(one) if DTYPES[dtype].kind == "float" else int(one))
+    low, high = _limits(dtype)
+    return Const(dtype, low if op in ("max", "argmax") else high)
+
+
+def _limits(dtype: str) -> tuple[float, float]:
+    kind = DTYPES[dtype]
+    if kind.kind == "float":
+        return float("-inf"), float("inf")
+    if kind.kind == "int":
+        return -(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1
+    return 0, 2**kind.bits - 1
+
+
+def accumulator_dtype(dtype: str) -> str:
+    """Half types are stored, and computed in float32."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+def _copies(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    return tuple(Axis("int64", axis.name, axis.extent, axis.is_reduce) for axis in axes)
+
+
+def inline(schedule: Schedule, stage: Stage) -> None:
+    if stage.is_output:
+        raise ScheduleError(f"{stage.name} is an output: it must be stored, it cannot be inlined")
+    if stage.reduction is not None:
+        raise ScheduleError(f"{stage.name} is a reduction: it cannot be inlined; use compute_at")
+    if stage.packs is not None:
+        raise ScheduleError(f"{stage.name} is a packed copy: inlining it would undo the packing")
+    attached = [s.name for loop in stage.leaves for s in schedule.attached_at(loop)]
+    if attached:
+        raise ScheduleError(f"stage {attached[0]} is attached to {stage.name}; move it with compute_root first")
+
+    def expand(read: Read) -> Expr | None:
+        if read.tensor is not stage.tensor:
+            return None
+        return substitute(stage.body, dict(zip(stage.axes, read.indices, strict=True)))
+
+    for consumer in schedule.consumers(stage):
+        if consumer.packs is stage.tensor:
+            raise ScheduleError(f"{consumer.name} is packed from {stage.name}; inline before packing")
+        _replace_body(consumer, replace_reads(consumer.body, expand))
+    stage.is_inlined = True
+    stage.attach_loop = None
+
+
+def _replace_body(stage: Stage, body: Expr) -> None:
+    stage.set_body(body, stage.axes)
+
+
+def cache_read(schedule: Schedule, source: Stage, readers: Sequence[Stage]) -> Stage:
+    chosen = list(readers) or schedule.consumers(source)
+    for reader in chosen:
+        if not any(read.tensor is source.tensor for read in collect_reads(reader.body)):
+            raise ScheduleError(f"{reader.name} does not read {source.name}; its readers are: {_names(schedule, source)}")
+    tensor = source.tensor
+    axes = _axes_of(tensor)
+    body = Read(tensor.dtype, tensor, axes)
+    copy = Tensor(schedule.unique_name(f"{tensor.name}.cache"), tensor.shape, tensor.dtype, axes, body)
+    for reader in chosen:
+        _replace_body(reader, replace_reads(reader.body, lambda read: _redirect(read, tensor, copy)))
+    return schedule.add_stage(copy)
+
+
+def _names(schedule: Schedule, source: Stage) -> str:
+    return ", ".join(stage.name for stage in schedule.consumers(source)) or "none"
+
+
+def _axes_of(tensor: Tensor) -> tuple[Axis, ...]:
+    if tensor.axes:
+        return _copies(tensor.axes)
+    return tuple(Axis("int64", f"i{d}", extent, False) for d, extent in enumerate(tensor.shape))
+
+
+def _redirect(read: Read, old: Tensor, new: Tensor) -> Expr | None:
+    return Read(new.dtype, new, read.indices) if read.tensor is old else None
+
+
+def cache_write(schedule: Schedule, stage: Stage) -> Stage:
+    if stage.packed_by:
+        raise ScheduleError(f"{', '.join(stage.packed_by)} follows the loops of {stage.name}; cache before packing")
+    for loop in stage.leaves:
+        if loop.is_reduce and schedule.attached_at(loop):
+            raise ScheduleError(f"stages are attached at loop {loop.name}, which moves into the cache; attach them later")
+    axes = _copies(stage.axes)
+    body = substitute(stage.body, dict(zip(stage.axes, axes, strict=True)))
+    dtype = stage.tensor.dtype if isinstance(body, Reduce) and body.op.startswith("arg") else body.dtype
+    cache = Tensor(
+        schedule.unique_name(f"{stage.name}.cache"), stage.tensor.shape, accumulator_dtype(dtype), axes, body
+    )
+    made = schedule.add_stage(cache)
+    stage.relations = tuple(r for r in stage.relations if not _is_reduce(r.parent if isinstance(r, Split) else r.first))
+    stage.leaves = tuple(leaf for leaf in stage.leaves if not leaf.is_reduce)
+    stage.annotations = {loop: a for loop, a in stage.annotations.items() if not loop.is_reduce}
+    stage.pragmas = {loop: p for loop, p in stage.pragmas.items() if not loop.is_reduce}
+    stage.set_body(Read(cache.dtype, cache, stage.axes), stage.axes)
+    return made
+
+
+def _is_reduce(loop: Loop) -> bool:
+    return loop.is_reduce
+
+
+def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
+    reads = [read for read in collect_reads(reader.body) if read.tensor is source.tensor]
+    if not reads:
+        raise ScheduleError(f"{reader.name} does not read {source.name}; its readers are: {_names(schedule, source)}")
+    if len({tuple(map(format_expr, read.indices)) for read in reads}) > 1:
+        raise ScheduleError(f"{reader.name} reads {source.name} in several places; pack needs a single one")
+    values = global_values(schedule, reader, loop_var)
+    indices = [substitute(index, values) for index in reads[0].indices]
+    used: set[Var] = set()
+    for index in indices:
+        visit(index, lambda e: used.add(e) if isinstance(e, Var) else None)
+    loops = [loop for loop in (*enclosing_loops(reader), *reader.leaves) if loop.var in used]
+    axes = _layout_axes(schedule, loops)
+    renamed: dict[Var, Expr] = {loop.var: axis for loop, axis in zip(loops, axes, strict=True)}
+    body = _guarded_read(source.tensor, [substitute(index, renamed) for index in indices])
+    name = schedule.unique_name(f"{source.name}.pack")
+    packed = Tensor(name, tuple(axis.extent for axis in axes), source.tensor.dtype, axes, body)
+    layout = tuple(loop.var for loop in loops)
+    _replace_body(
+        reader,
+        replace_reads(
+            reader.body,
+            lambda read: Read(packed.dtype, packed, layout) if read.tensor is source.tensor else None,
+        ),
+    )
+    for stage in {loop.stage for loop in loops} | {reader}:
+        stage.packed_by = (*stage.packed_by, name)
+    made = schedule.add_stage(packed)
+    made.packs = source.tensor
+    return made
+
+
+def _layout_axes(schedule: Schedule, loops: list[Loop]) -> tuple[Axis, ...]:
+    names = [loop.name for loop in loops]
+    return tuple(
+        Axis(
+            "int64",
+            loop.name if names.count(loop.name) == 1 else f"{loop.stage.name}.{loop.name}",
+            schedule.extents[loop],  # type: ignore[arg-type]  # a population's extent is an array
+            False,
+        )
+        for loop in loops
+    )
+
+
+def _guarded_read(tensor: Tensor, indices: list[Expr]) -> Expr:
+    """The element, or zero where an index may leave the tensor (the end of a reduction that does not divide)."""
+    guard: Expr | None = None
+    for index, dim in zip(indices, tensor.shape, strict=True):
+        reached = range_of(index, lambda var: Range((), 0, var.extent - 1) if isinstance(var, Axis) else None)
+        if reached is None or np.any(reached.lo < 0):
+            guard = _and(guard, Binary("bool", "ge", index, Const("int64", 0)))
+        if reached is None or np.any(reached.lo + reached.width >= dim):
+            guard = _and(guard, Binary("bool", "lt", index, Const("int64", dim)))
+    read = Read(tensor.dtype, tensor, tuple(indices))
+    return read if guard is None else Select(tensor.dtype, guard, read, identity("sum", tensor.dtype))
+
+
+def _and(a: Expr | None, b: Expr) -> Expr:
+    return b if a is None else Binary("bool", "and", a, b)
+
+
+def reduction_guard(stage: Stage, schedule: Schedule) -> Expr | None:
+    """What holds inside the reduction where a split of it does not divide; None where every split does."""
+    guard: Expr | None = None
+    for relation in stage.relations:
+        if isinstance(relation, Split) and relation.parent.is_reduce:
+            whole = schedule.extents[relation.parent]
+            if not divides(schedule.extents[relation.inner], whole):
+                value = loop_value(stage, relation.parent, schedule.extents, loop_var)
+                guard = _and(guard, Binary("bool", "lt", value, number(whole)))
+    return guard
+
+
+def rfactor(schedule: Schedule, stage: Stage, loop: Loop) -> Stage:
+    reduction = stage.reduction
+    if reduction is None or not loop.is_reduce:
+        raise ScheduleError(f"rfactor needs a reduction loop, {loop.name} of {stage.name} is spatial")
+    if reduction.op.startswith("arg"):
+        raise ScheduleError(f"{stage.name} is an {reduction.op}: its parts cannot be combined; rfactor takes sum, prod, max, min")
+    for leaf in stage.leaves:
+        if leaf.is_reduce and schedule.attached_at(leaf):
+            raise ScheduleError(f"stages are attached at loop {leaf.name} of {stage.name}; attach them after rfactor")
+    rest = [leaf for leaf in stage.leaves if leaf.is_reduce and leaf is not loop]
+    spatial = _copies(stage.axes)
+    extents = schedule.extents
+    factor = Axis("int64", loop.name, extents[loop], False)  # type: ignore[arg-type]
+    kept = tuple(Axis("int64", leaf.name, extents[leaf], True) for leaf in rest)  # type: ignore[arg-type]
+    renamed: dict[Var, Expr] = {leaf.var: axis for leaf, axis in zip(rest, kept, strict=True)}
+    renamed[loop.var] = factor
+    values: dict[Var, Expr] = {}
+    for axis in reduction.axes:
+        root = stage.loop_of_axis[axis]
+        values[axis] = substitute(loop_value(stage, root, extents, loop_var), renamed)
+    values.update(zip(stage.axes, spatial, strict=True))
+    value = substitute(reduction.values[0], values)
+    guard = reduction_guard(stage, schedule)
+    if guard is not None:
+        value = Select(value.dtype, substitute(guard, renamed), value, identity(reduction.op, value.dtype))
+    dtype = accumulator_dtype(reduction.dtype)
+    body: Expr = Reduce(dtype, reduction.op, (value,), kept) if kept else value
+    shape = (*stage.tensor.shape, factor.extent)
+    partial = Tensor(schedule.unique_name(f"{stage.name}.rf"), shape, dtype, (*spatial, factor), body)
+    made = schedule.add_stage(partial)
+
+    last = Axis("int64", loop.name, factor.extent, True)
+    at = next(n for n, leaf in enumerate(stage.leaves) if leaf.is_reduce)
+    stage.set_body(
+        Reduce(reduction.dtype, reduction.op, (Read(dtype, partial, (*stage.axes, last)),), (last,)),
+        stage.axes,
+    )
+    stage.relations = tuple(r for r in stage.relations if not (r.parent if isinstance(r, Split) else r.first).is_reduce)
+    before = [leaf for leaf in stage.leaves[:at]]
+    after = [leaf for leaf in stage.leaves[at:] if not leaf.is_reduce]
+    stage.leaves = (*before, stage.root_loops[-1], *after)
+    stage.annotations = {leaf: a for leaf, a in stage.annotations.items() if not leaf.is_reduce}
+    stage.pragmas = {leaf: p for leaf, p in stage.pragmas.items() if not leaf.is_reduce}
+    return made

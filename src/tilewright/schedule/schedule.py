@@ -1,0 +1,158 @@
+"""Schedule: the stages of a task, changed by steps. Start here, then read `steps.py` and `bounds.py`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tilewright.errors import ScheduleError
+from tilewright.schedule.bounds import infer_extents
+from tilewright.schedule.loop import Extent, Loop
+from tilewright.schedule.stage import Stage
+from tilewright.te import Tensor, collect_reads
+
+if TYPE_CHECKING:
+    from tilewright.schedule.steps import Made, Step
+    from tilewright.schedule.trace import Trace
+    from tilewright.task import Task
+
+
+class Schedule:
+    """How to compute a task: its stages with their loops. Primitives are methods of the stages.
+
+    >>> import tilewright as tw
+    >>> from tilewright import te
+    >>> A = te.placeholder((8, 6), name="A")
+    >>> B = te.compute((8, 6), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> s = tw.Schedule(tw.Task([A], [B]))
+    >>> i, j = s["B"].loops
+    >>> s["B"].vectorize(j)
+    >>> print(s)
+    for i in range(8):
+      vectorize j in range(6):
+        B[i, j] = A[i, j] * 2.0
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.stages: dict[str, Stage] = {}
+        self.steps: tuple[Step, ...] = ()
+        self._extents: dict[Loop, Extent] | None = None
+        self._order: list[Stage] | None = None
+        for tensor in (*task.inputs, *task.stages):
+            self.add_stage(tensor)
+        for tensor in task.outputs:
+            self.stages[tensor.name].is_output = True
+
+    def __getitem__(self, stage: str | Tensor | Stage) -> Stage:
+        name = stage if isinstance(stage, str) else stage.name
+        if name not in self.stages:
+            raise ScheduleError(f"there is no stage {name!r}; the stages are: {', '.join(self.stages)}")
+        return self.stages[name]
+
+    def __iter__(self) -> Iterator[Stage]:
+        return iter(self.stages.values())
+
+    def __str__(self) -> str:
+        from tilewright.schedule.printer import format_schedule
+
+        return format_schedule(self)
+
+    @property
+    def trace(self) -> Trace:
+        """The steps so far; it replays to this schedule."""
+        from tilewright.schedule.trace import Trace
+
+        return Trace(self.steps)
+
+    # --- the graph of stages ---------------------------------------------------------------------------------------
+
+    def add_stage(self, tensor: Tensor) -> Stage:
+        stage = self.stages[tensor.name] = Stage(self, tensor)
+        return stage
+
+    def unique_name(self, wanted: str) -> str:
+        name, count = wanted, 0
+        while name in self.stages:
+            count += 1
+            name = f"{wanted}{count}"
+        return name
+
+    @property
+    def active_stages(self) -> list[Stage]:
+        """The stages that are computed (neither inputs nor inlined), producers before consumers."""
+        if self._order is None:
+            self._order = self._topological()
+        return self._order
+
+    def _topological(self) -> list[Stage]:
+        order: list[Stage] = []
+        seen: set[str] = set()
+
+        def visit(stage: Stage) -> None:
+            if stage.name in seen or stage.is_placeholder:
+                return
+            seen.add(stage.name)
+            for read in collect_reads(stage.body):
+                visit(self.stages[read.tensor.name])
+            order.append(stage)
+
+        for stage in self.stages.values():
+            if stage.is_output:
+                visit(stage)
+        return order
+
+    def consumers(self, stage: Stage) -> list[Stage]:
+        """The stages that read `stage`."""
+        return [
+            other
+            for other in self.active_stages
+            if any(read.tensor is stage.tensor for read in collect_reads(other.body))
+        ]
+
+    def attached_at(self, loop: Loop) -> list[Stage]:
+        """The stages computed inside `loop`, producers before consumers."""
+        return [stage for stage in self.active_stages if stage.attach_loop is loop]
+
+    @property
+    def extents(self) -> dict[Loop, Extent]:
+        """The extent of every loop, inferred from the consumers to the producers."""
+        if self._extents is None:
+            self._extents = infer_extents(self)
+        return self._extents
+
+    # --- steps -----------------------------------------------------------------------------------------------------
+
+    def apply(self, step: Step) -> Made:
+        """Apply a step and record it. An illegal step raises ScheduleError and changes nothing."""
+        from tilewright.schedule.legality import check_legal
+
+        before = self._snapshot()
+        try:
+            made = step.apply(self)
+            self._changed()
+            check_legal(self)
+        except ScheduleError as error:
+            self._restore(before)
+            raise ScheduleError(f"{step}: {error}\nThe loop nest as it stands:\n{self}") from None
+        self.steps = (*self.steps, step)
+        return made
+
+    def _changed(self) -> None:
+        self._extents = None
+        self._order = None
+
+    def _snapshot(self) -> dict[str, tuple[Stage, dict[str, object]]]:
+        return {name: (stage, _copy_state(stage)) for name, stage in self.stages.items()}
+
+    def _restore(self, snapshot: dict[str, tuple[Stage, dict[str, object]]]) -> None:
+        self.stages = {}
+        for name, (stage, state) in snapshot.items():
+            stage.__dict__.update(state)
+            self.stages[name] = stage
+        self._changed()
+
+
+def _copy_state(stage: Stage) -> dict[str, object]:
+    return {key: copy.copy(value) if isinstance(value, dict) else value for key, value in stage.__dict__.items()}

@@ -1,0 +1,346 @@
+"""The schedule primitives as small frozen steps: each applies itself, writes and reads JSON, and prints as Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from tilewright.errors import ScheduleError
+from tilewright.schedule import rewrite
+from tilewright.schedule.loop import PARALLEL, UNROLL, VECTORIZE, Extent, Fuse, Loop, Split
+from tilewright.schedule.stage import Stage
+from tilewright.te import Var
+
+if TYPE_CHECKING:
+    from tilewright.schedule.schedule import Schedule
+
+Made: TypeAlias = "tuple[Loop, ...] | Loop | Stage | None"
+MAX_UNROLL = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One primitive applied to one stage."""
+
+    name: ClassVar[str] = ""
+    stage: str
+
+    def apply(self, schedule: Schedule) -> Made:
+        raise NotImplementedError
+
+    def arguments(self) -> list[Any]:
+        """The step's decisions after the stage, as plain JSON values."""
+        return [_plain(getattr(self, f.name)) for f in fields(self) if f.name != "stage"]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"step": self.name, "stage": self.stage, "arguments": self.arguments()}
+
+    def __str__(self) -> str:
+        return f's["{self.stage}"].{self.name}({", ".join(map(_quoted, self.arguments()))})'
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _leaf(schedule: Schedule, stage: str, loop: str) -> tuple[Stage, Loop]:
+    found = _computed(schedule, stage)
+    return found, found.find_loop(loop)
+
+
+def _computed(schedule: Schedule, name: str) -> Stage:
+    stage = schedule[name]
+    if stage.is_placeholder:
+        raise ScheduleError(f"{name} is an input: it has no loops; make a copy of it with cache_read")
+    if stage.is_inlined:
+        raise ScheduleError(f"{name} is inlined: it has no loops of its own")
+    return stage
+
+
+def _restructure(schedule: Schedule, stage: Stage, *loops: Loop) -> None:
+    """Check that these loops may be split, fused or moved."""
+    if stage.packed_by:
+        raise ScheduleError(
+            f"the layout of {', '.join(stage.packed_by)} follows the loops of {stage.name}; pack after tiling"
+        )
+    for loop in loops:
+        attached = schedule.attached_at(loop)
+        if attached:
+            raise ScheduleError(f"stage {attached[0].name} is attached at loop {loop.name}; change the loop before that")
+        if loop in stage.annotations:
+            raise ScheduleError(f"loop {loop.name} is {loop.annotation} already; change the loop before annotating it")
+
+
+def _new_loop(stage: Stage, name: str, is_reduce: bool) -> Loop:
+    return Loop(name, Var("int64", name), is_reduce, stage)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStep(Step):
+    name: ClassVar[str] = "split"
+    loop: str
+    factors: tuple[Extent, ...]
+
+    def apply(self, schedule: Schedule) -> tuple[Loop, ...]:
+        stage, loop = _leaf(schedule, self.stage, self.loop)
+        _restructure(schedule, stage, loop)
+        factors = [_factor(f, self.loop) for f in self.factors]
+        if not factors:
+            raise ScheduleError(f"split of {self.loop} needs at least one factor, the extent of an inner loop")
+        made: list[Loop] = []
+        relations: list[Split] = []
+        rest = loop
+        for level in range(len(factors)):
+            tile: Extent = 1
+            for f in factors[level:]:
+                tile = tile * f
+            outer = _new_loop(stage, f"{loop.name}.{level}", loop.is_reduce)
+            inner = _new_loop(stage, f"{loop.name}.{level + 1}", loop.is_reduce)
+            relations.append(Split(rest, tile, outer, inner))
+            made.append(outer)
+            rest = inner
+        made.append(rest)
+        at = stage.leaves.index(loop)
+        stage.leaves = (*stage.leaves[:at], *made, *stage.leaves[at + 1 :])
+        stage.relations = (*stage.relations, *relations)
+        return tuple(made)
+
+    def __str__(self) -> str:
+        factors = self.arguments()[1]
+        shown = factors[0] if len(factors) == 1 else factors
+        return f's["{self.stage}"].split("{self.loop}", {shown})'
+
+
+def _factor(value: Any, loop: str) -> Extent:
+    if isinstance(value, np.ndarray):
+        if not np.issubdtype(value.dtype, np.integer) or (value < 1).any():
+            raise ScheduleError(f"split factors of {loop} must be whole numbers of at least 1")
+        return value.astype(np.int64)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ScheduleError(f"a split factor of {loop} is {value!r}; it must be a whole number of at least 1")
+    return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class FuseStep(Step):
+    name: ClassVar[str] = "fuse"
+    loops: tuple[str, ...]
+
+    def apply(self, schedule: Schedule) -> Loop:
+        stage = _computed(schedule, self.stage)
+        loops = [stage.find_loop(name) for name in self.loops]
+        if not loops:
+            raise ScheduleError("fuse needs at least one loop")
+        _restructure(schedule, stage, *loops)
+        at = stage.leaves.index(loops[0])
+        if tuple(loops) != stage.leaves[at : at + len(loops)]:
+            raise ScheduleError(f"fuse of {', '.join(self.loops)}: the loops must be neighbours in this order")
+        if len({loop.is_reduce for loop in loops}) > 1:
+            raise ScheduleError(f"fuse of {', '.join(self.loops)}: a spatial loop and a reduction loop do not fuse")
+        fused = loops[0]
+        for loop in loops[1:]:
+            both = _new_loop(stage, f"{fused.name}@{loop.name}", loop.is_reduce)
+            stage.relations = (*stage.relations, Fuse(fused, loop, both))
+            fused = both
+        stage.leaves = (*stage.leaves[:at], fused, *stage.leaves[at + len(loops) :])
+        return fused
+
+    def arguments(self) -> list[Any]:
+        return list(self.loops)
+
+
+@dataclass(frozen=True, slots=True)
+class ReorderStep(Step):
+    name: ClassVar[str] = "reorder"
+    loops: tuple[str, ...]
+
+    def apply(self, schedule: Schedule) -> None:
+        stage = _computed(schedule, self.stage)
+        loops = [stage.find_loop(name) for name in self.loops]
+        if len(set(loops)) != len(loops):
+            raise ScheduleError(f"reorder names a loop twice: {', '.join(self.loops)}")
+        if stage.packed_by:
+            _restructure(schedule, stage)
+        order = iter(loops)
+        stage.leaves = tuple(next(order) if leaf in loops else leaf for leaf in stage.leaves)
+
+    def arguments(self) -> list[Any]:
+        return list(self.loops)
+
+
+def _annotate(schedule: Schedule, stage_name: str, loop_name: str, annotation: str) -> Loop:
+    stage, loop = _leaf(schedule, stage_name, loop_name)
+    if loop in stage.annotations:
+        raise ScheduleError(f"loop {loop.name} is {loop.annotation} already")
+    stage.annotations[loop] = annotation
+    return loop
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelStep(Step):
+    name: ClassVar[str] = "parallel"
+    loop: str
+
+    def apply(self, schedule: Schedule) -> None:
+        loop = _annotate(schedule, self.stage, self.loop, PARALLEL)
+        if loop.is_reduce:
+            raise ScheduleError(f"loop {loop.name} is a reduction: threads would race for the sum; use rfactor first")
+
+
+@dataclass(frozen=True, slots=True)
+class VectorizeStep(Step):
+    name: ClassVar[str] = "vectorize"
+    loop: str
+
+    def apply(self, schedule: Schedule) -> None:
+        _annotate(schedule, self.stage, self.loop, VECTORIZE)
+
+
+@dataclass(frozen=True, slots=True)
+class UnrollStep(Step):
+    name: ClassVar[str] = "unroll"
+    loop: str
+
+    def apply(self, schedule: Schedule) -> None:
+        loop = _annotate(schedule, self.stage, self.loop, UNROLL)
+        if np.any(np.asarray(loop.extent) > MAX_UNROLL):
+            raise ScheduleError(
+                f"loop {loop.name} has {loop.extent} iterations; at most {MAX_UNROLL} unroll; split it first"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PragmaStep(Step):
+    name: ClassVar[str] = "pragma"
+    loop: str
+    auto_unroll_max_step: int
+
+    def apply(self, schedule: Schedule) -> None:
+        stage, loop = _leaf(schedule, self.stage, self.loop)
+        if np.any(np.asarray(self.auto_unroll_max_step) < 0):
+            raise ScheduleError(f"auto_unroll_max_step is {self.auto_unroll_max_step}; it must be at least 0")
+        stage.pragmas[loop] = self.auto_unroll_max_step
+
+    def __str__(self) -> str:
+        return f's["{self.stage}"].pragma("{self.loop}", auto_unroll_max_step={self.auto_unroll_max_step})'
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeAtStep(Step):
+    name: ClassVar[str] = "compute_at"
+    consumer: str
+    loop: str
+
+    def apply(self, schedule: Schedule) -> None:
+        stage = _computed(schedule, self.stage)
+        if stage.is_output:
+            raise ScheduleError(f"{stage.name} is an output: all of it is needed; use cache_write and attach the cache")
+        if stage.packed_by:
+            _restructure(schedule, stage)
+        _, stage.attach_loop = _leaf(schedule, self.consumer, self.loop)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeRootStep(Step):
+    name: ClassVar[str] = "compute_root"
+
+    def apply(self, schedule: Schedule) -> None:
+        stage = _computed(schedule, self.stage)
+        if stage.packed_by:
+            _restructure(schedule, stage)
+        stage.attach_loop = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeInlineStep(Step):
+    name: ClassVar[str] = "compute_inline"
+
+    def apply(self, schedule: Schedule) -> None:
+        rewrite.inline(schedule, _computed(schedule, self.stage))
+
+
+@dataclass(frozen=True, slots=True)
+class CacheReadStep(Step):
+    name: ClassVar[str] = "cache_read"
+    readers: tuple[str, ...]
+
+    def apply(self, schedule: Schedule) -> Stage:
+        readers = [_computed(schedule, name) for name in self.readers]
+        return rewrite.cache_read(schedule, schedule[self.stage], readers)
+
+    def arguments(self) -> list[Any]:
+        return list(self.readers)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheWriteStep(Step):
+    name: ClassVar[str] = "cache_write"
+
+    def apply(self, schedule: Schedule) -> Stage:
+        return rewrite.cache_write(schedule, _computed(schedule, self.stage))
+
+
+@dataclass(frozen=True, slots=True)
+class PackStep(Step):
+    name: ClassVar[str] = "pack"
+    reader: str
+
+    def apply(self, schedule: Schedule) -> Stage:
+        return rewrite.pack(schedule, schedule[self.stage], _computed(schedule, self.reader))
+
+
+@dataclass(frozen=True, slots=True)
+class RFactorStep(Step):
+    name: ClassVar[str] = "rfactor"
+    loop: str
+
+    def apply(self, schedule: Schedule) -> Stage:
+        stage, loop = _leaf(schedule, self.stage, self.loop)
+        if stage.packed_by:
+            _restructure(schedule, stage)
+        return rewrite.rfactor(schedule, stage, loop)
+
+
+STEPS: dict[str, type[Step]] = {
+    step.name: step
+    for step in (
+        SplitStep, FuseStep, ReorderStep, ParallelStep, VectorizeStep, UnrollStep, PragmaStep, ComputeAtStep,
+        ComputeRootStep, ComputeInlineStep, CacheReadStep, CacheWriteStep, PackStep, RFactorStep,
+    )
+}  # fmt: skip
+
+_VARIADIC = ("fuse", "reorder", "cache_read")
+
+
+def step_from_json(data: object) -> Step:
+    """Read one step; anything that is not one is a ScheduleError that says what is wrong."""
+    if not isinstance(data, dict) or not {"step", "stage", "arguments"} <= set(data):
+        raise ScheduleError(f"a step is an object with step, stage and arguments, got {data!r}")
+    kind, stage, arguments = data["step"], data["stage"], data["arguments"]
+    if kind not in STEPS:
+        raise ScheduleError(f"unknown step {kind!r}; the steps are: {', '.join(STEPS)}")
+    if not isinstance(stage, str) or not isinstance(arguments, list):
+        raise ScheduleError(f"step {kind}: stage must be a string and arguments a list, got {data!r}")
+    make: Callable[..., Step] = STEPS[kind]
+    frozen = _frozen(arguments)
+    if kind in _VARIADIC:
+        return make(stage, frozen)
+    expected = len(fields(STEPS[kind])) - 1
+    if len(frozen) != expected:
+        raise ScheduleError(f"step {kind} takes {expected} arguments, got {arguments!r}")
+    return make(stage, *frozen)
+
+
+def _frozen(value: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(_frozen(v) if isinstance(v, list) else v for v in value)

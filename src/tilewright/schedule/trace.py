@@ -1,0 +1,46 @@
+"""Trace: the steps that lead from a task to a schedule. What a record stores and what prints as Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import ScheduleError
+from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.steps import Step, step_from_json
+
+if TYPE_CHECKING:
+    from tilewright.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """An immutable sequence of steps. `print(trace)` is Python to paste."""
+
+    steps: tuple[Step, ...] = ()
+
+    def apply(self, task: Task) -> Schedule:
+        """Replay on a task: the same steps give the same schedule."""
+        schedule = Schedule(task)
+        for step in self.steps:
+            schedule.apply(step)
+        return schedule
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [step.to_json() for step in self.steps]
+
+    @staticmethod
+    def from_json(data: str | Iterable[dict[str, Any]]) -> Trace:
+        """Read a trace from JSON text or the lists and dicts it holds."""
+        items = json.loads(data) if isinstance(data, str) else data
+        if not isinstance(items, list):
+            raise ScheduleError(f"a trace is a JSON list of steps, got {type(items).__name__}")
+        return Trace(tuple(step_from_json(item) for item in items))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __str__(self) -> str:
+        return "\n".join(["s = tw.Schedule(task)", *map(str, self.steps)])

@@ -1,0 +1,305 @@
+"""Scalar expressions: the immutable nodes that tensor expressions and loop nests are made of.
+
+Nodes compare by identity; `te.structure` compares computations. Operators on nodes build new nodes, so
+`a * b + 1` reads as it means. Read `te/tensor.py` next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from tilewright.errors import ExpressionError
+from tilewright.te.dtype import DTYPES, check_dtype, is_float, is_int, promote
+
+if TYPE_CHECKING:
+    from tilewright.te.tensor import Tensor
+
+ExprLike: TypeAlias = "Expr | int | float | bool"
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+REDUCTIONS = ("sum", "prod", "max", "min", "argmax", "argmin")
+FLOAT_FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "floor", "ceil")
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Expr:
+    """A scalar expression of element type `dtype`."""
+
+    dtype: str
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return binary("add", self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return binary("add", other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return binary("div", other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return binary("floordiv", other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return binary("mod", self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return binary("mod", other, self)
+
+    def __pow__(self, other: ExprLike) -> Expr:
+        return binary("pow", self, other)
+
+    def __rpow__(self, other: ExprLike) -> Expr:
+        return binary("pow", other, self)
+
+    def __neg__(self) -> Expr:
+        return unary("neg", self)
+
+    def __abs__(self) -> Expr:
+        return unary("abs", self)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return binary("lt", self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return binary("le", self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return binary("gt", self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return binary("ge", self, other)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return binary("and", self, other)
+
+    def __rand__(self, other: ExprLike) -> Expr:
+        return binary("and", other, self)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return binary("or", self, other)
+
+    def __ror__(self, other: ExprLike) -> Expr:
+        return binary("or", other, self)
+
+    def __invert__(self) -> Expr:
+        return unary("not", self)
+
+    def __bool__(self) -> bool:
+        raise ExpressionError(
+            f"the expression `{self}` has no truth value while it is being built; "
+            "use te.select(cond, a, b), & | ~, or te.equal(a, b)"
+        )
+
+    def __str__(self) -> str:
+        from tilewright.te.printer import format_expr
+
+        return format_expr(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.dtype}: {self}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Var(Expr):
+    """A loop or axis variable; compared by identity."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Axis(Var):
+    """A dimension of a compute: its variable and the number of values it takes, from zero."""
+
+    extent: int
+    is_reduce: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Const(Expr):
+    """A number; in a half type it keeps float32's precision, since half types compute in float32."""
+
+    value: int | float | bool
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Unary(Expr):
+    """`op x`, or the function `op` of `x`; the result has the type of `x`."""
+
+    op: str
+    x: Expr
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Binary(Expr):
+    """`a op b`. The operands share one type; comparisons give bool."""
+
+    op: str
+    a: Expr
+    b: Expr
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Select(Expr):
+    """`a` where `cond` holds, else `b`. The side not taken is never read from memory out of bounds."""
+
+    cond: Expr
+    a: Expr
+    b: Expr
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Cast(Expr):
+    """`x` converted to `dtype`."""
+
+    x: Expr
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Read(Expr):
+    """One element of a tensor."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Reduce(Expr):
+    """A reduction of `values` over `axes`. argmax and argmin hold (value, index), all others one value."""
+
+    op: str
+    values: tuple[Expr, ...]
+    axes: tuple[Axis, ...]
+
+
+def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
+    """`value` as an expression; a Python number takes `dtype` where that can hold it."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return Const("bool", bool(value)) if dtype in (None, "bool") else constant(int(value), dtype)
+    if isinstance(value, int | np.integer):
+        return constant(int(value), dtype if dtype not in (None, "bool") else "int64")
+    if isinstance(value, float | np.floating):
+        return constant(float(value), dtype if dtype is not None and is_float(dtype) else "float32")
+    raise ExpressionError(
+        f"cannot use {value!r} of type {type(value).__name__} in an expression; "
+        "use a number, an axis, or an element such as A[i, j]"
+    )
+
+
+def constant(value: float, dtype: str) -> Const:
+    """A constant of the given type; an integer that does not fit the type is an error."""
+    kind = DTYPES[check_dtype(dtype)]
+    if kind.kind == "float":
+        return Const(dtype, float(value))
+    if kind.kind == "bool":
+        return Const(dtype, bool(value))
+    if not math.isfinite(value) or int(value) != value:
+        raise ExpressionError(f"constant {value} is not a whole number and cannot have type {dtype}")
+    low, high = (0, 2**kind.bits - 1) if kind.kind == "uint" else (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1)
+    if not low <= value <= high:
+        raise ExpressionError(f"constant {value} does not fit {dtype} ({low} to {high}); cast the other side first")
+    return Const(dtype, int(value))
+
+
+def cast(x: ExprLike, dtype: str) -> Expr:
+    """`x` converted to `dtype` (float to integer truncates towards zero)."""
+    check_dtype(dtype)
+    if not isinstance(x, Expr):
+        return constant(x, dtype)
+    return x if x.dtype == dtype else Cast(dtype, x)
+
+
+def unary(op: str, x: ExprLike) -> Expr:
+    """Build the operator or function `op` of `x`."""
+    e = as_expr(x)
+    if op == "not" and e.dtype != "bool":
+        raise ExpressionError(f"~ needs a bool, got {e.dtype} in `{e}`; compare it first, as in ~(x > 0)")
+    if op in ("neg", "abs") and e.dtype == "bool":
+        raise ExpressionError(f"{op} of the bool `{e}`; use ~ for logical not, or te.cast(x, 'int32')")
+    if op in FLOAT_FUNCTIONS and not is_float(e.dtype):
+        raise ExpressionError(f"{op} needs a float, got {e.dtype} in `{e}`; use te.cast(x, 'float32')")
+    return Unary(e.dtype, op, e)
+
+
+def binary(op: str, a: ExprLike, b: ExprLike) -> Expr:
+    """Build `a op b`, bringing both sides to one type."""
+    ea, eb = _same_type(a, b)
+    dtype = ea.dtype
+    if op in ("and", "or") and dtype != "bool":
+        raise ExpressionError(f"`{ea}` and `{eb}`: & and | need bools, got {dtype}; compare the values first")
+    if op in ("add", "sub", "mul", "div", "floordiv", "mod", "pow") and dtype == "bool":
+        raise ExpressionError(f"`{ea}` and `{eb}`: arithmetic on bools; use te.cast(x, 'int32')")
+    if op in ("div", "pow") and not is_float(dtype):
+        raise ExpressionError(f"{op} of `{ea}` and `{eb}` needs floats, got {dtype}; use // or te.cast")
+    if op in ("floordiv", "mod") and not is_int(dtype):
+        raise ExpressionError(f"{op} of `{ea}` and `{eb}` needs integers, got {dtype}; use te.floor(a / b)")
+    return Binary("bool" if op in COMPARISONS else dtype, op, ea, eb)
+
+
+def _same_type(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
+    if isinstance(a, Expr) and not isinstance(b, Expr):
+        eb = as_expr(b, a.dtype)
+        ea: Expr = a
+    elif isinstance(b, Expr) and not isinstance(a, Expr):
+        ea, eb = as_expr(a, b.dtype), b
+    else:
+        ea, eb = as_expr(a), as_expr(b)
+    dtype = promote(ea.dtype, eb.dtype)
+    return cast(ea, dtype), cast(eb, dtype)
+
+
+def select(cond: ExprLike, a: ExprLike, b: ExprLike) -> Expr:
+    """`a` where `cond` holds, else `b`."""
+    c = as_expr(cond)
+    if c.dtype != "bool":
+        raise ExpressionError(f"the condition of select must be a bool, got {c.dtype} in `{c}`")
+    ea, eb = _same_type(a, b)
+    return Select(ea.dtype, c, ea, eb)
+
+
+def reduce(op: str, values: Sequence[Expr], axis: Axis | Sequence[Axis]) -> Expr:
+    """Build the reduction `op` of `values` over one axis or several."""
+    axes = check_reduce_axes(op, axis)
+    if op not in ("argmax", "argmin", "max", "min") and values[0].dtype == "bool":
+        raise ExpressionError(f"te.{op} of a bool; use te.cast(x, 'int32') first")
+    return Reduce(values[-1].dtype, op, tuple(values), axes)
+
+
+def check_reduce_axes(op: str, axis: Axis | Sequence[Axis]) -> tuple[Axis, ...]:
+    """One axis or several as a tuple, each a reduce axis and named once."""
+    axes = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
+    if not axes:
+        raise ExpressionError(f"te.{op} needs at least one reduce axis; make one with te.reduce_axis(extent)")
+    for k in axes:
+        if not isinstance(k, Axis) or not k.is_reduce:
+            elementwise = f", or use te.{op}imum(a, b) for two values" if op in ("max", "min") else ""
+            raise ExpressionError(
+                f"te.{op} reduces over reduce axes, got `{k}`; make one with te.reduce_axis(extent){elementwise}"
+            )
+    if len(set(map(id, axes))) != len(axes):
+        raise ExpressionError(f"te.{op} over {', '.join(k.name for k in axes)} names the same reduce axis twice")
+    return axes

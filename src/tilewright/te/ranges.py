@@ -1,0 +1,160 @@
+"""The values that an index expression reaches over its axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.te.dtype import DTYPES, is_int
+from tilewright.te.expr import Axis, Binary, Cast, Const, Expr, Unary, Var
+from tilewright.te.transform import visit
+
+Range = tuple[int, int]
+
+# Where an interval is only a bound, as for i - i % 4, the index is evaluated at up to this many points.
+_MAX_POINTS = 1 << 20
+
+
+def index_range(index: Expr) -> Range | None:
+    """The least and greatest value of `index`; None where it depends on data or on a select.
+
+    >>> from tilewright import te
+    >>> i, k = te.reduce_axis(14, name="i"), te.reduce_axis(3, name="k")
+    >>> index_range(i * 2 + k - 1)
+    (-1, 27)
+    """
+    bound = _interval(index)
+    if bound is None or _is_exact(index):
+        return bound
+    return _enumerated(index) or bound
+
+
+def range_outside(index: Expr, extent: int) -> Range | None:
+    """What `index` reaches if that leaves 0..extent - 1, else None."""
+    bound = _interval(index)
+    if bound is None or _within(bound, extent):
+        return None
+    # Only now is the exact range worth its price.
+    reached = index_range(index)
+    return None if reached is None or _within(reached, extent) else reached
+
+
+def _within(values: Range, extent: int) -> bool:
+    return values[0] >= 0 and values[1] < extent
+
+
+def _interval(e: Expr) -> Range | None:
+    if isinstance(e, Axis):
+        return 0, e.extent - 1
+    if isinstance(e, Const):
+        return int(e.value), int(e.value)
+    if isinstance(e, Cast):
+        inner = _interval(e.x) if is_int(e.x.dtype) else None
+        return inner if inner is not None and _fits(inner, e.dtype) else None
+    if isinstance(e, Unary) and e.op == "neg":
+        inner = _interval(e.x)
+        return None if inner is None else (-inner[1], -inner[0])
+    if not isinstance(e, Binary) or e.op not in _COMBINE:
+        return None
+    a, b = _interval(e.a), _interval(e.b)
+    if a is None or b is None:
+        return None
+    result = _COMBINE[e.op](a, b)
+    return result if result is not None and _fits(result, e.dtype) else None
+
+
+def _fits(values: Range, dtype: str) -> bool:
+    """Whether the type holds the range, so that nothing wraps around."""
+    kind = DTYPES[dtype]
+    if kind.kind == "uint":
+        return values[0] >= 0 and values[1] < 1 << kind.bits
+    return -(1 << (kind.bits - 1)) <= values[0] and values[1] < 1 << (kind.bits - 1)
+
+
+def _product(a: Range, b: Range) -> Range:
+    corners = [x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _quotient(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0 <= b[1]:
+        return None
+    corners = [x // y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _remainder(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    if a[0] >= 0 and a[1] < b[0]:
+        return a
+    return 0, b[1] - 1
+
+
+_COMBINE: dict[str, Callable[[Range, Range], Range | None]] = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "mul": _product,
+    "floordiv": _quotient,
+    "mod": _remainder,
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+}
+
+
+def _is_exact(index: Expr) -> bool:
+    """Whether the interval is certainly reached: each axis stands once, and no remainder narrows a range."""
+    count = 0
+    axes: set[Var] = set()
+
+    def go(e: Expr) -> bool:
+        nonlocal count
+        if isinstance(e, Var):
+            count += 1
+            axes.add(e)
+            return True
+        if isinstance(e, Const):
+            return True
+        if isinstance(e, Binary):
+            return e.op != "mod" and go(e.a) and go(e.b)
+        return isinstance(e, Cast | Unary) and go(e.x)
+
+    return go(index) and count == len(axes)
+
+
+def _enumerated(index: Expr) -> Range | None:
+    axes: list[Axis] = []
+    visit(index, lambda e: axes.append(e) if isinstance(e, Axis) else None)
+    if math.prod(axis.extent for axis in axes) > _MAX_POINTS:
+        return None
+    grids = np.ogrid[tuple(slice(axis.extent) for axis in axes)] if axes else []
+    values = _evaluate(index, dict(zip(axes, grids, strict=True)))
+    return int(values.min()), int(values.max())
+
+
+_POINTWISE: dict[str, Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+def _evaluate(e: Expr, axes: dict[Axis, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """`e` at every point; only called where intervals showed that nothing wraps around or divides by zero."""
+    if isinstance(e, Axis):
+        return axes[e]
+    if isinstance(e, Const):
+        return np.asarray(e.value, np.int64)
+    if isinstance(e, Cast):
+        return _evaluate(e.x, axes)
+    if isinstance(e, Unary):
+        return -_evaluate(e.x, axes)
+    assert isinstance(e, Binary)
+    return _POINTWISE[e.op](_evaluate(e.a, axes), _evaluate(e.b, axes))

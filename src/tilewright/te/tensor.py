@@ -1,0 +1,135 @@
+"""Tensors: placeholders and computed tensors, with their shapes checked as they are built."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import SupportsIndex, TypeAlias
+
+from tilewright.errors import ExpressionError
+from tilewright.te.dtype import check_dtype, is_int
+from tilewright.te.expr import Axis, Const, Expr, ExprLike, Read, as_expr, cast
+
+Shape: TypeAlias = "int | Sequence[int]"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Tensor:
+    """A placeholder (`body` is None) or a computed tensor: `body` over `axes` gives each element."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    axes: tuple[Axis, ...] = ()
+    body: Expr | None = None
+    is_constant: bool = False
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_placeholder(self) -> bool:
+        return self.body is None
+
+    def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != self.ndim:
+            raise ExpressionError(
+                f"tensor {self.name} has {self.ndim} dimensions {self.shape}, but {len(given)} indices were given"
+            )
+        exprs = tuple(self._index(d, index) for d, index in enumerate(given))
+        return Read(self.dtype, self, exprs)
+
+    def _index(self, dim: int, index: ExprLike) -> Expr:
+        e = as_expr(index, "int64")
+        if not is_int(e.dtype):
+            raise ExpressionError(
+                f"index {dim} of tensor {self.name} is `{e}` of type {e.dtype}; an index must be an integer"
+            )
+        if isinstance(e, Const) and not 0 <= e.value < self.shape[dim]:
+            raise ExpressionError(f"index {dim} of tensor {self.name} is {e.value}, outside 0..{self.shape[dim] - 1}")
+        return cast(e, "int64")
+
+    def __iter__(self) -> None:
+        raise ExpressionError(f"tensor {self.name} cannot be iterated; index it, as in {self.name}[i, j]")
+
+    def __str__(self) -> str:
+        from tilewright.te.printer import format_tensor
+
+        return format_tensor(self)
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self}>"
+
+
+def placeholder(shape: Shape, dtype: str = "float32", name: str = "placeholder", *, constant: bool = False) -> Tensor:
+    """An input. `constant=True` marks weights: they are packed once, in the order the schedule reads them.
+
+    >>> placeholder((4, 8), name="A")[0, 1].dtype
+    'float32'
+    """
+    _check_name(name, "placeholder")
+    return Tensor(name, _shape(shape, name), check_dtype(dtype), is_constant=constant)
+
+
+def reduce_axis(extent: int | tuple[int, int], name: str = "k") -> Axis:
+    """An axis to reduce over: `extent` values from zero. (0, n) is accepted for n."""
+    _check_name(name, "reduce axis")
+    low, high = extent if isinstance(extent, tuple) else (0, extent)
+    if low != 0:
+        raise ExpressionError(f"reduce axis {name} starts at {low}; axes start at 0, add the offset to the index")
+    return Axis("int64", name, _positive(high, f"reduce axis {name}"), True)
+
+
+def compute(shape: Shape, function: Callable[..., ExprLike], name: str = "compute", dtype: str | None = None) -> Tensor:
+    """A tensor whose element at (i, j, ...) is `function(i, j, ...)`.
+
+    >>> A = placeholder((4, 8), name="A")
+    >>> print(compute((8, 4), lambda i, j: A[j, i] * 2.0, name="T"))
+    T[i, j] = A[j, i] * 2.0
+    """
+    from tilewright.te.check import check_body
+
+    _check_name(name, "compute")
+    dims = _shape(shape, name)
+    axes = tuple(Axis("int64", n, e, False) for n, e in zip(_axis_names(function, len(dims), name), dims, strict=True))
+    body = as_expr(function(*axes), dtype)
+    if dtype is not None:
+        body = cast(body, check_dtype(dtype))
+    check_body(name, axes, body)
+    return Tensor(name, dims, body.dtype, axes, body)
+
+
+def _axis_names(function: Callable[..., ExprLike], ndim: int, name: str) -> list[str]:
+    parameters = list(inspect.signature(function).parameters.values())
+    if len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        return [f"i{d}" for d in range(ndim)]
+    if len(parameters) != ndim:
+        raise ExpressionError(f"compute {name} has {ndim} dimensions, but its function takes {len(parameters)} axes")
+    return [p.name for p in parameters]
+
+
+def _shape(shape: Shape, name: str) -> tuple[int, ...]:
+    dims = (shape,) if isinstance(shape, int) else tuple(shape)
+    return tuple(_positive(e, f"dimension {d} of {name}") for d, e in enumerate(dims))
+
+
+def _positive(extent: object, what: str) -> int:
+    if isinstance(extent, bool) or not isinstance(extent, SupportsIndex):
+        raise ExpressionError(f"{what} is {extent!r}; an extent must be a whole number")
+    value = operator.index(extent)
+    if value <= 0:
+        raise ExpressionError(f"{what} is {value}; an extent must be at least 1")
+    if value >= 2**31:
+        raise ExpressionError(f"{what} is {value}; an extent must be below 2**31")
+    return value
+
+
+def _check_name(name: object, what: str) -> None:
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise ExpressionError(f"{what} name {name!r} is not an identifier; use letters, digits and _")

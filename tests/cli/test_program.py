@@ -1,0 +1,84 @@
+"""The command line: what it prints where, and its exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+import pytest
+
+import tilewright
+from tilewright.cli import main
+from tilewright.cli import target as target_command
+from tilewright.errors import CodegenError, UsageError
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"tilewright {tilewright.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["no-such-subcommand"], ["target", "--no-such-option"]])
+def test_wrong_usage_exits_with_2_and_says_so_on_stderr(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    printed = capsys.readouterr()
+    assert stop.value.code == 2
+    assert printed.out == ""
+    assert "usage: tilewright" in printed.err
+
+
+def test_target_describes_the_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["target"]) == 0
+    printed = dict([part.strip() for part in line.split("  ", 1)] for line in capsys.readouterr().out.splitlines())
+    assert list(printed) == [
+        "triple",
+        "cpu",
+        "cores",
+        "vector width",
+        "vector registers",
+        "fused multiply-add",
+        "L1 data cache",
+        "L2 cache",
+        "L3 cache",
+    ]
+    assert int(printed["cores"]) >= 1
+
+
+def test_target_describes_another_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["target", "--target", "llvm -mcpu=nehalem"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-2:] for line in lines if line.startswith("vector width")] == [["128", "bits"]]
+    assert [line.split()[-1] for line in lines if line.startswith("fused")] == ["no"]
+
+
+@pytest.mark.parametrize(("error", "exit_code"), [(CodegenError("no such thing"), 1), (UsageError("no such thing"), 2)])
+def test_errors_go_to_stderr_with_their_exit_code(
+    error: Exception, exit_code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: argparse.Namespace) -> None:
+        raise error
+
+    monkeypatch.setattr(target_command, "run", fail)
+    assert main(["target"]) == exit_code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == "tilewright: error: no such thing\n"
+
+
+def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: argparse.Namespace) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(target_command, "run", interrupt)
+    assert main(["target"]) == 130
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "tilewright", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"tilewright {tilewright.__version__}\n"
