@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 from tilewright.codegen.arithmetic import combine, combine_indexed, reduce_lanes, reduce_lanes_indexed
 from tilewright.codegen.builder import FunctionBuilder, Value
+from tilewright.codegen.convert import compute_dtype
 from tilewright.codegen.frame import Frame
 from tilewright.codegen.target import Target
 from tilewright.codegen.values import Values
 from tilewright.errors import CodegenError
-from tilewright.ir import Block, For, Stmt, Store, Update, Where, used_buffers, used_variables
+from tilewright.ir import Block, For, Stmt, Store, Update, Where, used_buffers, used_variables, written_buffers
 from tilewright.schedule import PARALLEL, UNROLL, VECTORIZE, identity
-from tilewright.te import Const, Select, Var
+from tilewright.te import DTYPES, Const, Select, Var
 
 MAX_STATEMENTS = 50_000
 
@@ -93,11 +94,30 @@ class FunctionWriter:
         self.memory.forget_loads()
 
     def _vector_loop(self, loop: For) -> None:
+        """Write the body once for each vector: as many lanes as a register has, then a rest of powers of two.
+
+        Vectors of other lengths would be legal, but LLVM takes them apart element by element.
+        """
         frame = self.frame
-        frame.lane_var, frame.lane_begin, frame.lanes = loop.var, loop.begin, loop.extent
-        frame.ranges[loop.var] = (loop.begin, loop.begin + loop.extent - 1)
-        self.write(loop.body)
+        frame.lane_var = loop.var
+        position, end = loop.begin, loop.begin + loop.extent
+        lanes = self._register_lanes(loop.body)
+        while position < end:
+            while lanes > end - position:
+                lanes //= 2
+            frame.ranges[loop.var] = (position, position + lanes - 1)
+            frame.lane_begin, frame.lanes = position, lanes
+            if lanes == 1:
+                frame.lane_var = None
+                frame.bindings[loop.var] = position
+            self.write(loop.body)
+            position += lanes
         frame.lane_var, frame.lane_begin, frame.lanes = None, 0, 1
+
+    def _register_lanes(self, body: Stmt) -> int:
+        """The lanes of a register of the type that the body writes."""
+        written = [DTYPES[compute_dtype(buffer.dtype)].bytes for buffer in written_buffers(body)]
+        return max(1, self.module.target.vector_bytes // max(written))
 
     def _where(self, where: Where, position: int) -> None:
         begin, end, case = where.cases[position]

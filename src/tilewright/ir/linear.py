@@ -212,21 +212,24 @@ def _combine(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear | None:
 
 
 def substitute_linear(
-    form: Linear, values: Mapping[Var, Linear], ranges: Ranges, rewrite: Callable[[Expr], Expr]
+    form: Linear,
+    values: Mapping[Var, Linear],
+    ranges: Ranges,
+    from_memory: Callable[[FromMemory], FromMemory] = lambda atom: atom,
 ) -> Linear:
-    """Replace loop variables by linear forms, inside operations too; `rewrite` does so in what is read from memory."""
+    """Replace loop variables by linear forms, inside operations too; `from_memory` rebuilds what is read."""
     total = const(form.const)
     for atom, coefficient in form.terms.items():
         if isinstance(atom, Var):
             total += values.get(atom, of_var(atom)) * coefficient
         elif isinstance(atom, Operation):
-            a = substitute_linear(atom.a, values, ranges, rewrite)
-            b = substitute_linear(atom.b, values, ranges, rewrite)
+            a = substitute_linear(atom.a, values, ranges, from_memory)
+            b = substitute_linear(atom.b, values, ranges, from_memory)
             made = _combine(atom.op, a, b, ranges)
             assert made is not None
             total += made * coefficient
         else:
-            total += Linear({FromMemory(rewrite(atom.value)): coefficient}, 0)
+            total += Linear({from_memory(atom): coefficient}, 0)
     return total
 
 

@@ -86,19 +86,16 @@ def map_children(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
     return stmt
 
 
-def substitute_statement(stmt: Stmt, values: Mapping[Var, Linear], ranges: Ranges) -> Stmt:
-    """Replace loop variables by linear forms throughout."""
-
-    def linear(form: Linear) -> Linear:
-        return substitute_linear(form, values, ranges, expr)
+def rewrite_accesses(stmt: Stmt, access: Callable[[Access], Access], form: Callable[[Linear], Linear]) -> Stmt:
+    """Replace what loads and stores reach by `access`, and the linear forms used as values by `form`."""
 
     def expr(e: Expr) -> Expr:
         if isinstance(e, Load):
-            return Load(e.dtype, e.buffer, tuple(map(linear, e.indices)))
+            return Load(e.dtype, *access((e.buffer, e.indices)))
         if isinstance(e, Index):
-            return Index(e.dtype, linear(e.form))
+            return Index(e.dtype, form(e.form))
         if isinstance(e, Test):
-            return Test(e.dtype, e.op, linear(e.form))
+            return Test(e.dtype, e.op, form(e.form))
         if isinstance(e, Binary):
             return Binary(e.dtype, e.op, expr(e.a), expr(e.b))
         if isinstance(e, Select):
@@ -109,22 +106,47 @@ def substitute_statement(stmt: Stmt, values: Mapping[Var, Linear], ranges: Range
 
     def go(s: Stmt) -> Stmt:
         if isinstance(s, Store):
-            return Store(s.buffer, tuple(map(linear, s.indices)), expr(s.value))
+            return Store(*access((s.buffer, s.indices)), expr(s.value))
         if isinstance(s, Update):
-            return Update(s.op, s.buffers, tuple(map(linear, s.indices)), tuple(map(expr, s.values)))
+            places = [access((buffer, s.indices)) for buffer in s.buffers]
+            return Update(s.op, tuple(b for b, _ in places), places[0][1], tuple(map(expr, s.values)))
         return map_children(s, go)
 
     return go(stmt)
 
 
-def used_buffers(stmt: Stmt) -> list[Buffer]:
-    """The buffers that the statement reads or writes, in the order of first use."""
+def substitute_statement(stmt: Stmt, values: Mapping[Var, Linear], ranges: Ranges) -> Stmt:
+    """Replace loop variables by linear forms throughout."""
+
+    def form(old: Linear) -> Linear:
+        return substitute_linear(old, values, ranges, from_memory)
+
+    def from_memory(atom: FromMemory) -> FromMemory:
+        carrier = rewrite_accesses(Store(_NOWHERE, (), atom.value), access, form)
+        assert isinstance(carrier, Store)
+        return FromMemory(carrier.value)
+
+    def access(place: Access) -> Access:
+        return place[0], tuple(map(form, place[1]))
+
+    return rewrite_accesses(stmt, access, form)
+
+
+def written_buffers(stmt: Stmt) -> list[Buffer]:
+    """The buffers that the statement writes."""
     found: dict[Buffer, None] = {}
     for inner in statements(stmt):
         if isinstance(inner, Store):
             found[inner.buffer] = None
         elif isinstance(inner, Update):
             found.update(dict.fromkeys(inner.buffers))
+    return list(found)
+
+
+def used_buffers(stmt: Stmt) -> list[Buffer]:
+    """The buffers that the statement reads or writes, in the order of first use."""
+    found: dict[Buffer, None] = dict.fromkeys(written_buffers(stmt))
+    for inner in statements(stmt):
         for value in _all_values(inner):
             found.update((e.buffer, None) for e in expressions(value) if isinstance(e, Load))
     return list(found)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import enclosing_loops
 from tilewright.schedule.loop import PARALLEL, UNROLL, VECTORIZE, Loop
 from tilewright.schedule.stage import Stage
-from tilewright.te import Var, visit
+from tilewright.schedule.values import global_values, loop_var
+from tilewright.te import Binary, Const, Expr, Unary, Var, children, substitute, visit
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
@@ -22,6 +25,8 @@ def check_legal(schedule: Schedule) -> None:
         around = enclosing_loops(stage)
         _check_variables(stage, around)
         _check_annotations(around, stage)
+    for stage in schedule.active_stages:
+        _check_layout(schedule, stage)
 
 
 def _check_attachment(schedule: Schedule, stage: Stage, level: Loop) -> None:
@@ -56,6 +61,36 @@ def _check_variables(stage: Stage, around: list[Loop]) -> None:
             raise ScheduleError(f"{stage.name} is packed along loop {e.name}, which no longer runs around it")
 
     visit(stage.body, check)
+
+
+def _check_layout(schedule: Schedule, stage: Stage) -> None:
+    """The loops that a packed copy follows must still read its source as they did when it was laid out."""
+    layout = stage.layout
+    if layout is None:
+        return
+    reader = layout.reader
+    values = global_values(schedule, reader, loop_var)
+    now = [substitute(index, values) for index in layout.indices]
+    is_kept = all(map(_same, now, layout.values)) and all(
+        np.array_equal(schedule.extents[loop], axis.extent)
+        for loop, axis in zip(layout.loops, stage.axes, strict=True)
+    )
+    if not is_kept:
+        raise ScheduleError(
+            f"the layout of {stage.name} follows the loops around {reader.name}, which this changes; pack after tiling"
+        )
+
+
+def _same(a: Expr, b: Expr) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, Const) and isinstance(b, Const):
+        return np.array_equal(a.value, b.value)
+    if type(a) is not type(b) or isinstance(a, Var):
+        return False
+    if isinstance(a, Binary | Unary) and a.op != b.op:  # type: ignore[attr-defined]  # of the same type
+        return False
+    return all(map(_same, children(a), children(b)))
 
 
 def _check_annotations(around: list[Loop], stage: Stage) -> None:

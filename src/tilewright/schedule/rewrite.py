@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import Range, enclosing_loops, range_of
 from tilewright.schedule.loop import Loop, Split
-from tilewright.schedule.stage import Stage
+from tilewright.schedule.stage import Layout, Stage
 from tilewright.schedule.values import divides, global_values, loop_value, loop_var, number
 from tilewright.te import (
     DTYPES,
@@ -68,6 +68,8 @@ def inline(schedule: Schedule, stage: Stage) -> None:
         raise ScheduleError(f"{stage.name} is a reduction: it cannot be inlined; use compute_at")
     if stage.packs is not None:
         raise ScheduleError(f"{stage.name} is a packed copy: inlining it would undo the packing")
+    if stage.packed_by:
+        raise ScheduleError(f"{', '.join(stage.packed_by)} follows the loops of {stage.name}; inline before packing")
     attached = [s.name for loop in stage.leaves for s in schedule.attached_at(loop)]
     if attached:
         raise ScheduleError(f"stage {attached[0]} is attached to {stage.name}; move it with compute_root first")
@@ -148,6 +150,8 @@ def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
         raise ScheduleError(f"{reader.name} does not read {source.name}; its readers are: {_names(schedule, source)}")
     if len({tuple(map(format_expr, read.indices)) for read in reads}) > 1:
         raise ScheduleError(f"{reader.name} reads {source.name} in several places; pack needs a single one")
+    if any(collect_reads(index) for index in reads[0].indices):
+        raise ScheduleError(f"{reader.name} reads `{reads[0]}` at an index from memory; pack needs an index of loops only")
     values = global_values(schedule, reader, loop_var)
     indices = [substitute(index, values) for index in reads[0].indices]
     used: set[Var] = set()
@@ -171,6 +175,7 @@ def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
         stage.packed_by = (*stage.packed_by, name)
     made = schedule.add_stage(packed)
     made.packs = source.tensor
+    made.layout = Layout(reader, reads[0].indices, tuple(loops), tuple(indices))
     return made
 
 

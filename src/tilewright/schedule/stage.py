@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.errors import ScheduleError
@@ -11,6 +12,16 @@ from tilewright.te import Axis, Const, Expr, Reduce, Tensor, Var
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a packed copy was laid out by: where `reader` read the source, in its axes and, as then, in `loops`."""
+
+    reader: Stage
+    indices: tuple[Expr, ...]
+    loops: tuple[Loop, ...]
+    values: tuple[Expr, ...]
 
 
 class Stage:
@@ -22,6 +33,7 @@ class Stage:
         self.is_output = False
         self.is_inlined = False
         self.packs: Tensor | None = None  # the tensor whose elements this stage lays out in reading order
+        self.layout: Layout | None = None  # the loops it follows, if it is a packed copy
         self.packed_by: tuple[str, ...] = ()  # the pack stages whose layout follows this stage's loops
         self.attach_loop: Loop | None = None
         self.annotations: dict[Loop, str] = {}

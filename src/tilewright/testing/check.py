@@ -1,0 +1,41 @@
+"""One schedule against the reference: build it, run it between guards, compare."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.compile import build
+from tilewright.schedule import Schedule
+from tilewright.task import Task
+from tilewright.te import numpy_dtype
+from tilewright.testing.arrays import assert_matches, random_inputs, reduction_size
+from tilewright.testing.guarded import SentinelArray, before_guard_page
+from tilewright.testing.reference import evaluate
+
+
+def check_program(
+    task: Task,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    threads: int = 1,
+    target: str = "llvm -mcpu=native",
+) -> None:
+    """Raise AssertionError unless the compiled schedule computes what NumPy computes, and writes nothing else.
+
+    A read past the end of an input crashes the process, so that no wrong kernel goes unnoticed: run this in a child.
+    """
+    inputs = random_inputs(task, rng)
+    guarded = {tensor.name: before_guard_page(array) for tensor, array in zip(task.inputs, inputs, strict=True)}
+    outputs = [SentinelArray(t.name, t.shape, numpy_dtype(t.dtype)) for t in task.outputs]
+    kernel = build(schedule, target, threads)
+    if task.constants and rng.random() < 0.5:
+        kernel = kernel.bind(**{tensor.name: guarded.pop(tensor.name) for tensor in task.constants})
+    kernel(**guarded, out=tuple(output.array for output in outputs))
+    for output in outputs:
+        output.check()
+    size = reduction_size(task)
+    for tensor, output, expected in zip(task.outputs, outputs, evaluate(task, *inputs), strict=True):
+        try:
+            assert_matches(output.array, expected, tensor.dtype, size)
+        except AssertionError as error:
+            raise AssertionError(f"output {tensor.name}: {error}") from None
