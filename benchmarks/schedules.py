@@ -24,7 +24,7 @@ def target() -> tw.Target:
 
 
 def gemm(m: int, n: int, k: int, threads: int) -> Kernel:
-    """C = A B, both operands as they come: B is packed into panels at run time."""
+    """C = A B, both operands as they come: B is packed at run time."""
     return tw.build(gemm_schedule(m, n, k, threads, target()), target(), threads)
 
 
@@ -36,27 +36,41 @@ def gemm_task(m: int, n: int, k: int) -> tw.Task:
 
 
 def gemm_schedule(m: int, n: int, k: int, threads: int, target: tw.Target) -> tw.Schedule:
+    """For each panel of columns and each block of the reduction: pack the panel of B, then run the register tiles.
+
+    The blocks' partial sums are a stage of their own (rfactor), computed in registers a tile at a time.
+    """
     s = tw.Schedule(gemm_task(m, n, k))
+    rows, columns = register_tile(m, n, target)
     c = s["C"]
-    i, j, r = c.loops
-    rows, columns = gemm_tile(m, n, target)
-    blocks = -(-m // rows)
-    per_block = max(1, -(-blocks // threads) if threads > 1 else min(blocks, 8))
-    i_block, i_tile, i_row = c.split(i, [per_block, rows])
+    k_block, _ = c.split("k", gemm_block(k))
+    partial = c.rfactor(k_block)
+    i, j, k_block = c.loops
+    i_tile, i_row = c.split(i, rows)
     j_panel, j_lane = c.split(j, columns)
-    c.reorder(i_block, j_panel, i_tile, r, i_row, j_lane)
+    c.reorder(j_panel, k_block, i_tile, i_row, j_lane)
     c.unroll(i_row)
     c.vectorize(j_lane)
-    if threads > 1:
-        c.parallel(i_block)
-    panel = s["B"].pack(c)
-    if threads > 1:
-        panel.parallel(panel.loops[0])
+    partial.compute_at(c, i_tile)
+    i, j, k_block_part, k_inner = partial.loops
+    partial.reorder(k_block_part, k_inner, i, j)
+    partial.unroll(i)
+    partial.vectorize(j)
+    panel = s["B"].pack(partial)
+    panel.compute_at(c, k_block)
     panel.vectorize(panel.loops[-1])
+    if threads > 1:
+        c.parallel(j_panel)
     return s
 
 
-def gemm_tile(m: int, n: int, target: tw.Target) -> tuple[int, int]:
+def gemm_block(k: int) -> int:
+    """How much of the reduction runs at a time: at most 512, in blocks of equal size."""
+    blocks = max(2, -(-k // 512))
+    return -(-k // blocks)
+
+
+def register_tile(m: int, n: int, target: tw.Target) -> tuple[int, int]:
     """The register tile that wastes least: rows and columns."""
     lanes = target.lanes("float32")
     fits = [(rows, vectors) for vectors in (4, 3, 2) for rows in range(4, 15) if fits_registers(rows, vectors, target)]
@@ -116,7 +130,7 @@ def conv2d_task(h: int, w: int, ci: int, co: int) -> tw.Task:
 
 def conv2d_schedule(h: int, w: int, ci: int, co: int, threads: int, target: tw.Target) -> tw.Schedule:
     s = tw.Schedule(conv2d_task(h, w, ci, co))
-    columns, lanes = conv2d_tile(w, co, target)
+    columns, lanes = register_tile(w, co, target)
     out = s["O"]
     _, i, j, c = out.loops
     j_tile, j_column = out.split(j, columns)
@@ -139,11 +153,6 @@ def conv2d_schedule(h: int, w: int, ci: int, co: int, threads: int, target: tw.T
     return s
 
 
-def conv2d_tile(w: int, co: int, target: tw.Target) -> tuple[int, int]:
-    """The register tile over an image row and the output channels that wastes least."""
-    return gemm_tile(w, co, target)
-
-
 def depthwise(h: int, w: int, c: int, threads: int) -> Kernel:
     """Depthwise 3x3 convolution, stride 1, padding 1, NHWC."""
     return tw.build(depthwise_schedule(h, w, c, threads, target()), target(), threads)
@@ -163,14 +172,14 @@ def depthwise_schedule(h: int, w: int, c: int, threads: int, target: tw.Target) 
     s["P"].compute_inline()
     stage = s["O"]
     _, i, j, d, ry_loop, rx_loop = stage.loops
-    j_tile, j_column = stage.split(j, 7)
-    d_panel, d_lane = stage.split(d, target.lanes("float32"))
-    stage.reorder(d_panel, i, j_tile, ry_loop, rx_loop, j_column, d_lane)
+    j_tile, j_column = stage.split(j, 4)
+    d_panel, d_lane = stage.split(d, 2 * target.lanes("float32"))
+    stage.reorder(i, d_panel, j_tile, ry_loop, rx_loop, j_column, d_lane)
     for loop in (ry_loop, rx_loop, j_column):
         stage.unroll(loop)
     stage.vectorize(d_lane)
     if threads > 1:
-        stage.parallel(stage.fuse(d_panel, i))
+        stage.parallel(i)
     return s
 
 

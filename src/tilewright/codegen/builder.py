@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 LLVM_TYPE = {
@@ -50,6 +51,7 @@ class Value(NamedTuple):
         return f"{llvm_type(self.dtype, self.lanes)} {self.text}"
 
 
+@cache
 def llvm_type(dtype: str, lanes: int) -> str:
     element = LLVM_TYPE[dtype]
     return element if lanes == 1 else f"<{lanes} x {element}>"

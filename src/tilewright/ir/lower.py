@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilewright.errors import LoweringError
 from tilewright.ir.expression import ExpressionLowering
+from tilewright.ir.lanes import private_lanes
 from tilewright.ir.linear import Interval, Linear, const, linearize, of_var
 from tilewright.ir.nest import INPUT, LOCAL, OUTPUT, PACKED, Buffer, For, Load, LoopNest, Stmt, Store, Update, block
 from tilewright.ir.partition import partition_loops
@@ -26,7 +27,7 @@ from tilewright.schedule import (
     identity,
     reduction_guard,
 )
-from tilewright.te import Expr, Reduce, Select, Var, collect_reads
+from tilewright.te import Expr, Reduce, Select, Var
 
 # An accumulator tile of at most this many elements is kept apart from memory while a reduction runs.
 MAX_ACCUMULATOR_ELEMENTS = 1024
@@ -52,7 +53,7 @@ class Module:
 def lower(schedule: Schedule, *, check: bool = False) -> Module:
     """Turn a concrete schedule into loop nests; with `check` the verifier runs after each pass."""
     module = build_nests(schedule)
-    for run in (strip_mine, partition_loops):
+    for run in (strip_mine, partition_loops, private_lanes):
         if check:
             _verify(module)
         module = Module(run(module.kernel), tuple(Pack(p.position, p.packed, run(p.nest)) for p in module.packs))
@@ -115,8 +116,7 @@ class NestBuilder:
         """A packed constant input at the root is laid out once, before the kernel runs."""
         if stage.packs is None or stage.attach_loop is not None or not stage.packs.is_constant:
             return False
-        others = [t for s in self.schedule.active_stages if s is not stage for t in _read_tensors(s)]
-        return stage.packs not in others
+        return self.schedule.consumers(self.schedule[stage.packs]) == [stage]
 
     def _pack(self, stage: Stage) -> Pack:
         source = stage.packs
@@ -143,10 +143,6 @@ class NestBuilder:
 
     def _var(self, var: Var) -> Linear:
         return const(0) if self.ranges[var] == (0, 0) else of_var(var)
-
-
-def _read_tensors(stage: Stage) -> list[object]:
-    return [read.tensor for read in collect_reads(stage.body)]
 
 
 class StageLowering:
@@ -233,7 +229,8 @@ class StageLowering:
         for loop in spatial:
             size *= extents[loop]
         in_registers = all(loop.annotation in (VECTORIZE, UNROLL) or extents[loop] == 1 for loop in spatial)
-        return in_registers and size <= MAX_ACCUMULATOR_ELEMENTS
+        is_tile = self.buffer.scope == LOCAL and self.buffer.num_elements == size  # the buffer itself is in registers
+        return in_registers and size <= MAX_ACCUMULATOR_ELEMENTS and not is_tile
 
     def _identities(self, reduction: Reduce) -> list[Expr]:
         neutral: Expr = identity(reduction.op, accumulator_dtype(reduction.values[0].dtype))

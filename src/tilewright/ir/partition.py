@@ -16,7 +16,7 @@ from tilewright.ir.linear import FromMemory, Interval, Linear, Operation, atom_b
 from tilewright.ir.nest import For, LoopNest, Stmt, Test, Where, block
 from tilewright.ir.walk import expressions, map_children, statements, values_of
 from tilewright.schedule import PARALLEL, UNROLL
-from tilewright.te import Var
+from tilewright.te import Binary, Expr, Select, Unary, Var
 
 MAX_SEGMENTS = 4
 MAX_COPIES = 9
@@ -61,21 +61,37 @@ def _partition_loop(loop: For, context: _Context) -> Stmt:
 def _segments(loop: For, ranges: dict[Var, Interval]) -> list[tuple[int, int]]:
     """Runs of values of the loop variable for which the conditions inside are decided alike."""
     known = dict(ranges)
-    tests: dict[tuple[str, Linear], None] = {}
+    conditions: dict[int, Expr] = {}
     for stmt in statements(loop.body):
         if isinstance(stmt, For):
             known[stmt.var] = (stmt.begin, stmt.begin + stmt.extent - 1)
         for value in values_of(stmt):
-            for e in expressions(value):
-                if isinstance(e, Test) and loop.var in variables(e.form):
-                    tests[e.op, e.form] = None
+            conditions.update((id(e.cond), e.cond) for e in expressions(value) if isinstance(e, Select))
     points = np.arange(loop.begin, loop.begin + loop.extent, dtype=np.int64)
-    answers = [_answers(op, form, loop.var, points, known) for op, form in tests]
     changed = np.zeros(len(points), dtype=bool)
-    for answer in answers:
-        changed[1:] |= answer[1:] != answer[:-1]
+    for condition in conditions.values():
+        tests = [e for e in expressions(condition) if isinstance(e, Test)]
+        if not any(loop.var in variables(test.form) for test in tests):
+            continue
+        whole = _decided(condition, loop.var, points, known)
+        for test in tests:
+            # Where the whole condition is decided, its parts do not matter.
+            answer = np.where(whole != 0, 2 * whole, _decided(test, loop.var, points, known))
+            changed[1:] |= answer[1:] != answer[:-1]
     cuts = [loop.begin, *points[changed].tolist(), loop.begin + loop.extent]
     return list(zip(cuts[:-1], cuts[1:], strict=True))
+
+
+def _decided(e: Expr, var: Var, points: IntArray, ranges: dict[Var, Interval]) -> IntArray:
+    """For each value of `var`: 1 where `e` certainly holds, -1 where it certainly does not, else 0."""
+    if isinstance(e, Test):
+        return _answers(e.op, e.form, var, points, ranges)
+    if isinstance(e, Binary) and e.op in ("and", "or"):
+        a, b = _decided(e.a, var, points, ranges), _decided(e.b, var, points, ranges)
+        return np.minimum(a, b) if e.op == "and" else np.maximum(a, b)
+    if isinstance(e, Unary) and e.op == "not":
+        return -_decided(e.x, var, points, ranges)
+    return np.zeros_like(points)
 
 
 def _answers(op: str, form: Linear, var: Var, points: IntArray, ranges: dict[Var, Interval]) -> IntArray:

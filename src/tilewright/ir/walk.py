@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from tilewright.ir.linear import FromMemory, Linear, Operation, Ranges, substitute_linear, variables
 from tilewright.ir.nest import Block, Buffer, For, Index, Load, Stmt, Store, Test, Update, Where
 from tilewright.te import Binary, Cast, Expr, Select, Unary, Var
+
+Access: TypeAlias = tuple[Buffer, tuple[Linear, ...]]
 
 
 def operands(e: Expr) -> tuple[Expr, ...]:
@@ -86,10 +89,10 @@ def map_children(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
     return stmt
 
 
-def rewrite_accesses(stmt: Stmt, access: Callable[[Access], Access], form: Callable[[Linear], Linear]) -> Stmt:
-    """Replace what loads and stores reach by `access`, and the linear forms used as values by `form`."""
+def rewrite_value(e: Expr, access: Callable[[Access], Access], form: Callable[[Linear], Linear]) -> Expr:
+    """The expression with what its loads reach replaced by `access`, and linear forms used as values by `form`."""
 
-    def expr(e: Expr) -> Expr:
+    def go(e: Expr) -> Expr:
         if isinstance(e, Load):
             return Load(e.dtype, *access((e.buffer, e.indices)))
         if isinstance(e, Index):
@@ -97,19 +100,26 @@ def rewrite_accesses(stmt: Stmt, access: Callable[[Access], Access], form: Calla
         if isinstance(e, Test):
             return Test(e.dtype, e.op, form(e.form))
         if isinstance(e, Binary):
-            return Binary(e.dtype, e.op, expr(e.a), expr(e.b))
+            return Binary(e.dtype, e.op, go(e.a), go(e.b))
         if isinstance(e, Select):
-            return Select(e.dtype, expr(e.cond), expr(e.a), expr(e.b))
+            return Select(e.dtype, go(e.cond), go(e.a), go(e.b))
         if isinstance(e, Unary):
-            return Unary(e.dtype, e.op, expr(e.x))
-        return Cast(e.dtype, expr(e.x)) if isinstance(e, Cast) else e
+            return Unary(e.dtype, e.op, go(e.x))
+        return Cast(e.dtype, go(e.x)) if isinstance(e, Cast) else e
+
+    return go(e)
+
+
+def rewrite_statement(stmt: Stmt, access: Callable[[Access], Access], form: Callable[[Linear], Linear]) -> Stmt:
+    """The same for a statement: what it stores to and loads from, and its linear forms."""
 
     def go(s: Stmt) -> Stmt:
         if isinstance(s, Store):
-            return Store(*access((s.buffer, s.indices)), expr(s.value))
+            return Store(*access((s.buffer, s.indices)), rewrite_value(s.value, access, form))
         if isinstance(s, Update):
             places = [access((buffer, s.indices)) for buffer in s.buffers]
-            return Update(s.op, tuple(b for b, _ in places), places[0][1], tuple(map(expr, s.values)))
+            values = tuple(rewrite_value(value, access, form) for value in s.values)
+            return Update(s.op, tuple(buffer for buffer, _ in places), places[0][1], values)
         return map_children(s, go)
 
     return go(stmt)
@@ -119,17 +129,12 @@ def substitute_statement(stmt: Stmt, values: Mapping[Var, Linear], ranges: Range
     """Replace loop variables by linear forms throughout."""
 
     def form(old: Linear) -> Linear:
-        return substitute_linear(old, values, ranges, from_memory)
-
-    def from_memory(atom: FromMemory) -> FromMemory:
-        carrier = rewrite_accesses(Store(_NOWHERE, (), atom.value), access, form)
-        assert isinstance(carrier, Store)
-        return FromMemory(carrier.value)
+        return substitute_linear(old, values, ranges, lambda atom: FromMemory(rewrite_value(atom.value, access, form)))
 
     def access(place: Access) -> Access:
         return place[0], tuple(map(form, place[1]))
 
-    return rewrite_accesses(stmt, access, form)
+    return rewrite_statement(stmt, access, form)
 
 
 def written_buffers(stmt: Stmt) -> list[Buffer]:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from tilewright.schedule.loop import Extent, Loop, Split, ceil_div, maximum, minimum
-from tilewright.te import Axis, Binary, Cast, Const, Expr, Unary, Var, collect_reads
+from tilewright.te import Axis, Binary, Cast, Const, Expr, Unary, Var
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
@@ -52,7 +54,7 @@ class Range:
 
 
 def _same(a: Range, b: Range) -> bool:
-    return bool((a.lo == b.lo) if isinstance(a.lo, int) and isinstance(b.lo, int) else a.lo is b.lo)
+    return a.lo == b.lo if isinstance(a.lo, int) and isinstance(b.lo, int) else np.array_equal(a.lo, b.lo)
 
 
 def point(value: int) -> Range:
@@ -130,11 +132,12 @@ def _divide(a: Range, d: int) -> Range:
 
 
 def _modulo(a: Range, d: int) -> Range:
-    if not a.terms and isinstance(a.lo, int) and isinstance(a.width, int) and a.lo // d == (a.lo + a.width) // d:
-        return Range((), a.lo % d, a.width)
     if a.terms and a.is_point:
         return Range(((Opaque("mod", a, point(d)), 1),), 0, 0)
-    return Range((), 0, d - 1)
+    if a.terms:
+        return Range((), 0, (d - 1) * (a.width > 0))
+    wraps = a.lo // d != (a.lo + a.width) // d
+    return Range((), a.lo % d * (1 - wraps), a.width * (1 - wraps) + (d - 1) * wraps)
 
 
 def _extremum(op: str, a: Range, b: Range) -> Range:
@@ -183,7 +186,7 @@ def required_region(
     regions: list[Range | None] | None = None
     for consumer in schedule.consumers(stage):
         lookup = _axis_lookup(schedule, consumer, level, extents)
-        for read in collect_reads(consumer.body):
+        for read in consumer.reads:
             if read.tensor is not stage.tensor:
                 continue
             ranges = [range_of(index, lookup) for index in read.indices]
@@ -267,10 +270,8 @@ class _LoopRanges:
         if not self.is_fixed_somewhere(relation.fused):
             return self.extents[loop] - 1
         moved = self.width(relation.fused)
-        if isinstance(moved, int) and moved == 0:
-            return 0
         if loop is relation.second:
-            return self.extents[loop] - 1
+            return (self.extents[loop] - 1) * (moved > 0)
         return minimum(ceil_div(moved, self.extents[relation.second]), self.extents[loop] - 1)
 
     def is_fixed_somewhere(self, loop: Loop) -> bool:

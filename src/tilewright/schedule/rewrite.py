@@ -94,7 +94,7 @@ def _replace_body(stage: Stage, body: Expr) -> None:
 def cache_read(schedule: Schedule, source: Stage, readers: Sequence[Stage]) -> Stage:
     chosen = list(readers) or schedule.consumers(source)
     for reader in chosen:
-        if not any(read.tensor is source.tensor for read in collect_reads(reader.body)):
+        if not any(read.tensor is source.tensor for read in reader.reads):
             raise ScheduleError(f"{reader.name} does not read {source.name}; its readers are: {_names(schedule, source)}")
     tensor = source.tensor
     axes = _axes_of(tensor)
@@ -145,7 +145,7 @@ def _is_reduce(loop: Loop) -> bool:
 
 
 def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
-    reads = [read for read in collect_reads(reader.body) if read.tensor is source.tensor]
+    reads = [read for read in reader.reads if read.tensor is source.tensor]
     if not reads:
         raise ScheduleError(f"{reader.name} does not read {source.name}; its readers are: {_names(schedule, source)}")
     if len({tuple(map(format_expr, read.indices)) for read in reads}) > 1:

@@ -10,7 +10,7 @@ from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import infer_extents
 from tilewright.schedule.loop import Extent, Loop
 from tilewright.schedule.stage import Stage
-from tilewright.te import Tensor, collect_reads
+from tilewright.te import Tensor
 
 if TYPE_CHECKING:
     from tilewright.schedule.steps import Made, Step
@@ -94,7 +94,7 @@ class Schedule:
             if stage.name in seen or stage.is_placeholder:
                 return
             seen.add(stage.name)
-            for read in collect_reads(stage.body):
+            for read in stage.reads:
                 visit(self.stages[read.tensor.name])
             order.append(stage)
 
@@ -105,11 +105,7 @@ class Schedule:
 
     def consumers(self, stage: Stage) -> list[Stage]:
         """The stages that read `stage`."""
-        return [
-            other
-            for other in self.active_stages
-            if any(read.tensor is stage.tensor for read in collect_reads(other.body))
-        ]
+        return [s for s in self.active_stages if any(read.tensor is stage.tensor for read in s.reads)]
 
     def attached_at(self, loop: Loop) -> list[Stage]:
         """The stages computed inside `loop`, producers before consumers."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.loop import Extent, Fuse, Loop, Relation, Split
-from tilewright.te import Axis, Const, Expr, Reduce, Tensor, Var
+from tilewright.te import Axis, Const, Expr, Reduce, Tensor, Var, collect_reads
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
@@ -64,6 +64,7 @@ class Stage:
         """Compute `body` over `axes`; the loops of axes that it had before are kept."""
         known = getattr(self, "loop_of_axis", {})
         self.body = body
+        self.reads = tuple(collect_reads(body))
         self.axes = axes
         self.loop_of_axis: dict[Axis, Loop] = {
             axis: known.get(axis) or Loop(axis.name, Var("int64", axis.name), axis.is_reduce, self)

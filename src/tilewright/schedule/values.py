@@ -40,7 +40,7 @@ def plus(a: Expr, b: Expr) -> Expr:
 
 
 def times(a: Expr, factor: Extent) -> Expr:
-    if _is(a, 0):
+    if _is(a, 0) or (isinstance(factor, int) and factor == 0):
         return ZERO
     return a if isinstance(factor, int) and factor == 1 else Binary("int64", "mul", a, number(factor))
 
@@ -65,13 +65,22 @@ def loop_value(
         if not loop.is_reduce and not divides(tile, whole) and not isinstance(start, Const):
             start = Binary("int64", "min", start, number(whole - tile))
         return plus(start, loop_value(stage, relation.inner, extents, leaf, inner))
-    if loop is relation.second and any(part in inner for part in stage.leaves_of(loop)):
-        return ZERO
     fused = loop_value(stage, relation.fused, extents, leaf, inner)
     if _is(fused, 0):
         return ZERO
-    op = "floordiv" if loop is relation.first else "mod"
-    return Binary("int64", op, fused, number(extents[relation.second]))
+    size = number(extents[relation.second])
+    if loop is relation.first:
+        return Binary("int64", "floordiv", fused, size)
+    return times(Binary("int64", "mod", fused, size), _stands_still(stage, loop, extents, inner))
+
+
+def _stands_still(stage: Stage, loop: Loop, extents: Mapping[Loop, Extent], inner: frozenset[Loop]) -> Extent:
+    """1 where no leaf of `loop` moves while the inner ones run, else 0."""
+    still: Extent = 1
+    for leaf in stage.leaves_of(loop):
+        if leaf in inner:
+            still = still * (extents[leaf] == 1)
+    return still
 
 
 def divides(tile: Extent, whole: Extent) -> bool:

@@ -124,7 +124,8 @@ def casts(draw: Draw) -> Task:
     F = te.placeholder(shape, draw.name("float16", "bfloat16", "float32", "float64"), "F")
     narrow = te.compute(shape, lambda i, j: te.cast(A[i, j], draw.name("int8", "uint8", "int32")), "narrow")
     whole = te.compute(shape, lambda i, j: te.cast(F[i, j] * 64.0, draw.name("int8", "int32", "int64")), "whole")
-    half = te.compute(shape, lambda i, j: te.cast(F[i, j], draw.name("float16", "bfloat16")), "half")
+    single = te.compute(shape, lambda i, j: te.cast(F[i, j], "float32"), "single")
+    half = te.compute(shape, lambda i, j: te.cast(single[i, j], draw.name("float16", "bfloat16")), "half")
     flag = te.compute(shape, lambda i, j: te.cast(narrow[i, j], "bool"), "flag")
     out = te.compute(
         shape,
@@ -382,7 +383,7 @@ def scalar(draw: Draw) -> Task:
 
 
 def gather(draw: Draw) -> Task:
-    rows, columns, num = draw.extent(33), draw.extent(), draw.extent(33)
+    rows, columns, num = draw.extent(33), draw.extent(), draw.extent()
     A = te.placeholder((rows, columns), draw.name(*_FLOATS, "int8"), "A")
     B = te.placeholder((num,), draw.name("int32", "int64"), "B")
     scaled = te.compute((rows, columns), lambda i, j: A[i, j] + A[i, j], "scaled")
