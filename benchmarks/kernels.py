@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from benchmarks.cases import all_cases
 from benchmarks.machine import describe_machine
 from benchmarks.results import Result, run_case
+from benchmarks.schedules import choose_target
 from benchmarks.table import all_passed, format_json, format_table
 from benchmarks.timing import Plan
 
@@ -18,6 +19,7 @@ QUICK = Plan(rounds=5, builds=3)
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure the chosen cases and print them."""
     arguments = _parse(argv)
+    choose_target(arguments.target)
     default = QUICK if arguments.quick else Plan()
     plan = Plan(arguments.rounds or default.rounds, default.builds)
     chosen = [c for c in all_cases() if arguments.case in c.name and arguments.threads in (None, c.threads)]
@@ -38,6 +40,13 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--case", default="", metavar="SUBSTRING", help="only the cases whose name contains it")
     parser.add_argument("--threads", type=int, metavar="N", help="only the cases with N threads")
+    parser.add_argument(
+        "--target",
+        default="native",
+        metavar="T",
+        help="build our kernels for T, such as haswell; limit the peers alike by OPENBLAS_CORETYPE=Haswell "
+        "ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2",
+    )
     parser.add_argument("--rounds", type=_positive, metavar="N", help=f"default: {Plan().rounds}")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK.rounds} rounds: to see that it works")
     return parser.parse_args(argv)

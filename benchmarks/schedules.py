@@ -16,8 +16,17 @@ from tilewright.te import Expr, Tensor
 EPSILON = 1e-5
 
 
+_chosen = "native"
+
+
+def choose_target(name: str) -> None:
+    """Build for this target from now on."""
+    global _chosen
+    _chosen = name
+
+
 def target() -> tw.Target:
-    return tw.Target.native()
+    return tw.Target.parse(_chosen)
 
 
 # --- matrix product -----------------------------------------------------------------------------------------

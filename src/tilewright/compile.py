@@ -75,9 +75,7 @@ def compile_schedule(
     return CompiledKernel(schedule.task, chosen, num_threads, module, generated, object_code)
 
 
-def build(
-    schedule: Schedule | Task, target: Target | str = "llvm -mcpu=native", threads: int | None = None
-) -> Kernel:
+def build(schedule: Schedule | Task, target: Target | str = "llvm -mcpu=native", threads: int | None = None) -> Kernel:
     """A callable kernel for a schedule, on up to `threads` threads (all cores by default).
 
     >>> import numpy as np, tilewright as tw

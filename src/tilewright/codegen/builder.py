@@ -69,11 +69,15 @@ class _Scope:
 
 
 class FunctionBuilder:
-    """Writes the body of one function. `declarations` collects the intrinsics that it uses."""
+    """Writes the body of one function. `declarations` collects the intrinsics that it uses.
 
-    def __init__(self, declarations: dict[str, str], has_fma: bool = True) -> None:
+    `has_fma` and `has_rounding` are what `Target` says of them.
+    """
+
+    def __init__(self, declarations: dict[str, str], has_fma: bool = True, has_rounding: bool = True) -> None:
         self.declarations = declarations
         self.has_fma = has_fma
+        self.has_rounding = has_rounding
         self._count = 0
         self._scopes = [_Scope("0", False)]
 

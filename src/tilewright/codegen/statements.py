@@ -35,7 +35,7 @@ class FunctionWriter:
     def __init__(self, module: ModuleText, name: str) -> None:
         self.module = module
         self.name = name
-        self.builder = FunctionBuilder(module.declarations, module.target.has_fma)
+        self.builder = FunctionBuilder(module.declarations, module.target.has_fma, module.target.has_rounding)
         self.frame = Frame(self.builder, module.target)
         self.values = Values(self.frame)
         self.memory = self.values.memory
@@ -192,12 +192,12 @@ class FunctionWriter:
         context = self.builder.name("context")
         self.memory.stack.append(f"  {context} = alloca {slots}, align 8")
         for position, value in enumerate([Value("%rt", "ptr", 1), *captured]):
-            self.builder.effect(f"{context}.{self.num_closures}.{position} = getelementptr i64, ptr {context}, i64 {position}")
+            self.builder.effect(
+                f"{context}.{self.num_closures}.{position} = getelementptr i64, ptr {context}, i64 {position}"
+            )
             self.builder.effect(f"store {value.typed}, ptr {context}.{self.num_closures}.{position}, align 8")
         run = self.builder.fresh("load ptr, ptr %rt, align 8", "ptr", 1)
-        self.builder.effect(
-            f'call void {run.text}(ptr %rt, ptr @"{closure.name}", ptr {context}, i64 {loop.extent})'
-        )
+        self.builder.effect(f'call void {run.text}(ptr %rt, ptr @"{closure.name}", ptr {context}, i64 {loop.extent})')
         closure.builder.label("entry")
         closure._counted_loop(loop, "%begin", "%end")
         header = [f"  %slot{n} = getelementptr i64, ptr %context, i64 {n}" for n in range(len(captured) + 1)]

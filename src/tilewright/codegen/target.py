@@ -127,6 +127,14 @@ class Target:
         return self.arch != "x86_64" or "fma" in self.enabled_features
 
     @property
+    def has_rounding(self) -> bool:
+        """Whether llvm.floor and llvm.ceil are written in place; otherwise they are library calls.
+
+        riscv64 has no instruction for them, but LLVM converts to an integer and back there.
+        """
+        return self.arch != "x86_64" or "sse4.1" in self.enabled_features
+
+    @property
     def has_float16_conversion(self) -> bool:
         """Whether float16 <-> float32 is an instruction; otherwise fpext and fptrunc are library calls."""
         needed = {"x86_64": "f16c", "aarch64": "neon", "riscv64": "zfhmin"}[self.arch]

@@ -10,10 +10,9 @@ from tilewright.codegen.math.float_format import FORMATS
 def floor(b: FunctionBuilder, x: Value) -> Value:
     """The largest integer not above x.
 
-    Every target with fma rounds in one instruction. Without fma it may be an x86 from before SSE4.1, where LLVM would
-    call the math library, so the integer is found by arithmetic.
+    On an x86 from before SSE4.1 LLVM would call the math library, so the integer is found by arithmetic.
     """
-    if b.has_fma:
+    if b.has_rounding:
         return b.intrinsic("floor", x)
     nearest = _round_to_nearest(b, x)
     above = b.compare("ogt", nearest, x)
@@ -23,7 +22,7 @@ def floor(b: FunctionBuilder, x: Value) -> Value:
 
 def ceil(b: FunctionBuilder, x: Value) -> Value:
     """The smallest integer not below x."""
-    if b.has_fma:
+    if b.has_rounding:
         return b.intrinsic("ceil", x)
     return b.fneg(floor(b, b.fneg(x)))
 

@@ -1,0 +1,253 @@
+"""What generated kernels compute, case by case: each next to the plain NumPy expression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tilewright as tw
+from tilewright import te
+from tilewright.codegen import Target, generate
+from tilewright.codegen.native import assembly
+from tilewright.compile import compile_schedule
+from tilewright.errors import CodegenError
+from tilewright.ir import lower
+from tilewright.te import Expr, Tensor, float32_to_bfloat16
+
+Array = NDArray[np.generic]
+RNG = np.random.default_rng(7)
+
+
+def elementwise(function: Callable[..., Expr], *arrays: Array, vectorize: bool, dtypes: tuple[str, ...] = ()) -> Array:
+    """A kernel of one loop over arrays of one length, in vectors or one by one."""
+    names = dtypes or tuple(str(a.dtype) for a in arrays)
+    inputs = [te.placeholder(a.shape, d, name=f"A{n}") for n, (a, d) in enumerate(zip(arrays, names, strict=True))]
+    out = te.compute(arrays[0].shape, lambda i: function(*(t[i] for t in inputs)), name="out")
+    s = tw.Schedule(tw.Task(inputs, [out]))
+    if vectorize:
+        s["out"].vectorize("i")
+    result = tw.build(s, threads=1)(*arrays)
+    assert isinstance(result, np.ndarray)
+    return result
+
+
+def floats(n: int = 37) -> NDArray[np.float32]:
+    specials = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0], np.float32)
+    return np.concatenate([specials, RNG.normal(size=n - len(specials)).astype(np.float32)])
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+class TestNumPySemantics:
+    def test_maximum_and_minimum_propagate_nan(self, vectorize: bool) -> None:
+        a, b = floats(), floats()[::-1].copy()
+        np.testing.assert_array_equal(elementwise(te.maximum, a, b, vectorize=vectorize), np.maximum(a, b))
+        np.testing.assert_array_equal(elementwise(te.minimum, a, b, vectorize=vectorize), np.minimum(a, b))
+
+    def test_relu_with_a_constant_propagates_nan(self, vectorize: bool) -> None:
+        a = floats()
+        for function in (lambda x: te.maximum(x, 0.0), lambda x: te.maximum(0.0, x)):
+            np.testing.assert_array_equal(elementwise(function, a, vectorize=vectorize), np.maximum(a, 0))
+
+    @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+    def test_integer_division_rounds_down_and_by_zero_is_zero(self, dtype: str, vectorize: bool) -> None:
+        info = np.iinfo(dtype)
+        values = np.array([info.min, info.max, 0, 1, 2, 3, 7, -1 % 256 if info.min == 0 else -1], dtype=dtype)
+        a, b = (g.ravel() for g in np.meshgrid(values, values))
+        with np.errstate(all="ignore"):
+            quotient, rest = a // b, a % b
+        np.testing.assert_array_equal(elementwise(lambda x, y: x // y, a, b, vectorize=vectorize), quotient)
+        np.testing.assert_array_equal(elementwise(lambda x, y: x % y, a, b, vectorize=vectorize), rest)
+
+    def test_integers_wrap_around(self, vectorize: bool) -> None:
+        a = RNG.integers(-128, 128, 41).astype(np.int8)
+        np.testing.assert_array_equal(elementwise(lambda x: x * x + 3, a, vectorize=vectorize), a * a + np.int8(3))
+
+    def test_comparisons_and_logic_give_bools(self, vectorize: bool) -> None:
+        a, b = floats(), floats()[::-1].copy()
+        result = elementwise(lambda x, y: (x < y) & ~(x >= 0.5) | te.equal(x, y), a, b, vectorize=vectorize)
+        np.testing.assert_array_equal(result, (a < b) & ~(a >= 0.5) | (a == b))
+
+    def test_bool_tensors_are_read_and_selected(self, vectorize: bool) -> None:
+        a, b = RNG.random(21) < 0.5, RNG.random(21) < 0.5
+        result = elementwise(lambda x, y: te.select(x, y, ~y), a, b, vectorize=vectorize)
+        np.testing.assert_array_equal(result, np.where(a, b, ~b))
+
+    @pytest.mark.parametrize("target", ["int8", "uint8", "int32", "int64", "float32", "float64", "bool"])
+    @pytest.mark.parametrize("source", ["int8", "uint8", "int32", "int64", "float32", "float64", "bool"])
+    def test_casts(self, source: str, target: str, vectorize: bool) -> None:
+        a = RNG.integers(0, 100, 19).astype(source) if source != "bool" else RNG.random(19) < 0.5
+        np.testing.assert_array_equal(
+            elementwise(lambda x: te.cast(x, target), a, vectorize=vectorize), a.astype(target)
+        )
+
+    def test_float16_is_computed_in_float32_and_rounded_once(self, vectorize: bool) -> None:
+        a, b = (RNG.normal(size=35).astype(np.float16) for _ in range(2))
+        wide = a.astype(np.float32) * b.astype(np.float32) + np.float32(0.1)
+        result = elementwise(lambda x, y: x * y + 0.1, a, b, vectorize=vectorize)
+        np.testing.assert_array_equal(result, wide.astype(np.float16))
+
+    def test_bfloat16_is_stored_as_its_bits(self, vectorize: bool) -> None:
+        a = RNG.normal(size=35).astype(np.float32)
+        bits = float32_to_bfloat16(a)
+        result = elementwise(lambda x: x * 2.0, bits, vectorize=vectorize, dtypes=("bfloat16",))
+        np.testing.assert_array_equal(result, float32_to_bfloat16(2 * te.bfloat16_to_float32(bits)))
+
+
+def test_an_axis_is_a_value() -> None:
+    out = te.compute((5, 9), lambda i, j: te.cast(i * 10 + j, "float32"), name="out")
+    pad = te.placeholder((1,), name="pad")
+    total = te.compute((5, 9), lambda i, j: out[i, j] + pad[0], name="total")
+    s = tw.Schedule(tw.Task([pad], [total]))
+    s["out"].compute_inline()
+    s["total"].vectorize("j")
+    expected = np.arange(5)[:, None] * 10 + np.arange(9) + 1
+    np.testing.assert_array_equal(tw.build(s)(np.ones(1, np.float32)), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("vectorized", ["i", "j"])
+def test_an_index_read_from_memory_is_clamped_into_the_tensor(vectorized: str) -> None:
+    table, rows = te.placeholder((6, 5), name="T"), te.placeholder((7,), "int32", name="R")
+    out = te.compute((7, 5), lambda i, j: table[rows[i], j], name="out")
+    s = tw.Schedule(tw.Task([table, rows], [out]))
+    s["out"].vectorize(vectorized)
+    t = RNG.normal(size=(6, 5)).astype(np.float32)
+    r = np.array([0, 5, 3, 6, 100000, -1, -(2**31)], np.int32)
+    np.testing.assert_array_equal(tw.build(s)(t, r), t[np.clip(r, 0, 5)])
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("schedule", ["plain", "vector", "outer", "parallel"])
+def test_arg_reductions_give_the_first_extreme_and_nan_wins(op: str, schedule: str) -> None:
+    a = RNG.integers(-3, 4, (6, 50)).astype(np.float32)
+    a[2, 17] = a[2, 31] = np.nan
+    x = te.placeholder(a.shape, name="X")
+    k = te.reduce_axis(50, name="k")
+    out = te.compute((6,), lambda i: getattr(te, op)(x[i, k], axis=k), name="out")
+    s = tw.Schedule(tw.Task([x], [out]))
+    if schedule == "vector":
+        s["out"].vectorize(s["out"].split("k", 16)[1])
+    if schedule == "outer":
+        s["out"].reorder("k", "i")
+        s["out"].vectorize("i")
+    if schedule == "parallel":
+        s["out"].parallel("i")
+    np.testing.assert_array_equal(tw.build(s, threads=2)(a), getattr(np, op)(a, axis=1))
+
+
+def padded_row(n: int) -> tuple[tw.Task, Tensor]:
+    x = te.placeholder((n,), name="X")
+    out = te.compute((n + 6,), lambda i: te.select((i >= 3) & (i < n + 3), x[i - 3], 9.0), name="out")
+    return tw.Task([x], [out]), out
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 40, 200])
+@pytest.mark.parametrize("factor", [None, 4, 7, 16])
+def test_padding_along_the_vectorized_axis(n: int, factor: int | None) -> None:
+    task, _ = padded_row(n)
+    s = tw.Schedule(task)
+    loop = s["out"].loops[0] if factor is None else s["out"].split("i", factor)[1]
+    s["out"].vectorize(loop)
+    a = RNG.normal(size=n).astype(np.float32)
+    np.testing.assert_array_equal(tw.build(s)(a), np.pad(a, 3, constant_values=9.0))
+
+
+def test_the_interior_of_a_padded_convolution_has_no_condition() -> None:
+    x = te.placeholder((66, 64), name="X")
+    ry, rx = te.reduce_axis(3, name="ry"), te.reduce_axis(3, name="rx")
+    p = te.compute(
+        (68, 66),
+        lambda i, j: te.select((i >= 1) & (i < 67) & (j >= 1) & (j < 65), x[i - 1, j - 1], 0.0),
+        name="P",
+    )
+    out = te.compute((66, 64), lambda i, j: te.sum(p[i + ry, j + rx], axis=[ry, rx]), name="out")
+    s = tw.Schedule(tw.Task([x], [out]))
+    s["P"].compute_inline()
+    stage = s["out"]
+    tile, lane = stage.split("j", 16)
+    stage.reorder("i", tile, "ry", "rx", lane)
+    stage.unroll("ry")
+    stage.unroll("rx")
+    stage.vectorize(lane)
+    text = generate(lower(s), Target.parse("haswell"), 1).llvm_ir
+    blocks = re.split(r"^\w+:$", text, flags=re.MULTILINE)
+    tiles = [block for block in blocks if block.count("fadd") == 18 and "select" not in block]
+    assert len(tiles) == 1, "one basic block computes interior tiles, and selects nothing"
+    assert re.search(r"br i1 (%i\d+)\.more, ", tiles[0]), "it is the whole body of its loop"
+    a = RNG.normal(size=(66, 64)).astype(np.float32)
+    wide = np.pad(a, 1)
+    expected = sum(wide[r : r + 66, c : c + 64] for r in range(3) for c in range(3))
+    np.testing.assert_allclose(tw.build(s)(a), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_large_local_buffers_live_in_the_workspace_and_in_scratch_memory(threads: int) -> None:
+    x = te.placeholder((12, 5000), name="X")
+    double = te.compute((12, 5000), lambda i, j: x[i, j] * 2.0, name="double")
+    triple = te.compute((12, 5000), lambda i, j: double[i, j] + x[i, j], name="triple")
+    out = te.compute((12, 5000), lambda i, j: triple[i, 4999 - j] - double[i, j], name="out")
+    s = tw.Schedule(tw.Task([x], [out]))
+    s["out"].parallel("i")
+    s["triple"].compute_at("out", "i")
+    compiled = compile_schedule(s, threads=threads)
+    entry = compiled.generated.kernel
+    per_thread = 5000 * 4 if threads > 1 else 0
+    assert entry.scratch_bytes >= per_thread
+    assert entry.workspace_bytes >= 12 * 5000 * 4
+    a = RNG.normal(size=(12, 5000)).astype(np.float32)
+    np.testing.assert_allclose(compiled.load()(a), 3 * a[:, ::-1] - 2 * a, rtol=1e-5, atol=1e-5)
+
+
+def test_a_parallel_loop_inside_serial_loops_sees_their_variables() -> None:
+    x = te.placeholder((3, 8, 5), name="X")
+    k = te.reduce_axis(3, name="k")
+    out = te.compute((8, 5), lambda i, j: te.sum(x[k, i, j], axis=k), name="out")
+    s = tw.Schedule(tw.Task([x], [out]))
+    s["out"].reorder("k", "i", "j")
+    s["out"].parallel("i")
+    a = RNG.normal(size=(3, 8, 5)).astype(np.float32)
+    np.testing.assert_allclose(tw.build(s, threads=2)(a), a.sum(axis=0), rtol=1e-5, atol=1e-6)
+
+
+def test_accumulators_of_a_register_tile_stay_in_registers() -> None:
+    a, b = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="B")
+    k = te.reduce_axis(64, name="k")
+    c = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    s = tw.Schedule(tw.Task([a, b], [c]))
+    i_tile, i_row = s["C"].split("i", 4)
+    j_tile, j_lane = s["C"].split("j", 16)
+    s["C"].reorder(i_tile, j_tile, "k", i_row, j_lane)
+    s["C"].unroll(i_row)
+    s["C"].vectorize(j_lane)
+    target = Target.parse("haswell")
+    text = assembly(generate(lower(s), target, 1).llvm_ir, target)
+    assert text.count("vfmadd") == 8, "4 rows of 2 vectors of 8 lanes, fused"
+    assert "rsp" not in text, "nothing spilled to the stack"
+
+
+def test_unrolling_without_bounds_is_refused() -> None:
+    x = te.placeholder((512, 512), name="X")
+    out = te.compute((512, 512), lambda i, j: x[i, j] + 1.0, name="out")
+    s = tw.Schedule(tw.Task([x], [out]))
+    s["out"].unroll("i")
+    s["out"].unroll("j")
+    with pytest.raises(CodegenError, match="unrolls to more than 50000 statements"):
+        tw.build(s)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_threads_must_be_a_positive_whole_number(threads: object) -> None:
+    task, _ = padded_row(4)
+    with pytest.raises(CodegenError, match="threads is"):
+        tw.build(task, threads=threads)  # type: ignore[arg-type]
+
+
+def test_code_for_another_machine_is_compiled_but_not_loaded() -> None:
+    task, _ = padded_row(4)
+    compiled = compile_schedule(tw.Schedule(task), "aarch64")
+    assert compiled.object_code[:4] == b"\x7fELF"
+    with pytest.raises(CodegenError, match="cannot run on this machine"):
+        compiled.load()
