@@ -16,7 +16,10 @@ from tilewright.te import DTYPES
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """Object code of one schedule for one target, with what is needed to run it. It is native code: run only your own."""
+    """Object code of one schedule for one target, with what is needed to run it.
+
+    It is native code: load only what you compiled yourself or trust.
+    """
 
     task: Task
     target: Target
@@ -90,7 +93,7 @@ def build(schedule: Schedule | Task, target: Target | str = "llvm -mcpu=native",
     return compile_schedule(plan, target, threads).load()
 
 
-def _check_threads(threads: int) -> int:
+def _check_threads(threads: object) -> int:
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise CodegenError(f"threads is {threads!r}; it must be a whole number of at least 1")
     return threads

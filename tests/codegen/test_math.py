@@ -1,7 +1,8 @@
 """The emitted math functions agree with NumPy to a few units in the last place, and call nothing.
 
 A kernel applies one function to vectors in a loop. It is compiled for this machine and for x86 without fma, with and
-without SSE4.1; all run here. Float32 is compared with NumPy's float64 result rounded to float32, which is better than any float32 library.
+without SSE4.1; all run here. Float32 is compared with NumPy's float64 result rounded to float32, which is better than
+any float32 library.
 """
 
 from __future__ import annotations

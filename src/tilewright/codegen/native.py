@@ -2,8 +2,8 @@
 
 Only two passes run before code generation: `sroa` makes registers of the local accumulators, and `simplify_cfg` joins
 blocks. The code is as fast as after the -O2 pipeline, for a fraction of its time: the builder has already numbered and
-hoisted values, so that `instruction_combine` finds nothing. llvmlite holds a lock around each call into LLVM, so everything here may be used from several threads,
-of which one compiles at a time.
+hoisted values, so that `instruction_combine` finds nothing. llvmlite holds a lock around each call into LLVM, so
+everything here may be used from several threads, of which one compiles at a time.
 """
 
 from __future__ import annotations

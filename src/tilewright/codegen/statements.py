@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tilewright.codegen.arithmetic import combine, combine_indexed, reduce_lanes, reduce_lanes_indexed
 from tilewright.codegen.builder import FunctionBuilder, Value
+from tilewright.codegen.collapse import collapse
 from tilewright.codegen.convert import compute_dtype
 from tilewright.codegen.frame import Frame
 from tilewright.codegen.target import Target
@@ -79,7 +80,15 @@ class FunctionWriter:
         elif loop.kind == PARALLEL and self.module.num_threads > 1:
             self._parallel_loop(loop)
         else:
+            self._serial_loop(loop)
+
+    def _serial_loop(self, loop: For) -> None:
+        one = collapse(loop)
+        if one is None:
             self._counted_loop(loop, str(loop.begin), str(loop.begin + loop.extent))
+        else:
+            self.frame.bind(loop.var, 0, 0, 0)
+            self._serial_loop(one)
 
     def _iteration(self, loop: For, value: int) -> None:
         self.frame.bind(loop.var, value, value, value)

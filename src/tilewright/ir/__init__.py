@@ -21,10 +21,44 @@ from tilewright.ir.nest import (
 )
 from tilewright.ir.printer import format_nest
 from tilewright.ir.verify import verify
-from tilewright.ir.walk import expressions, forms, used_buffers, used_variables, written_buffers
+from tilewright.ir.walk import expressions, forms, statements, used_buffers, used_variables, values_of, written_buffers
 
 __all__ = [
-    "INPUT", "LOCAL", "OUTPUT", "PACKED", "Block", "Buffer", "For", "FromMemory", "Index", "Interval", "Linear",
-    "Load", "LoopNest", "Module", "Operation", "Pack", "Stmt", "Store", "Test", "Update", "Where", "bounds",
-    "build_nests", "expressions", "floordiv", "format_nest", "forms", "lower", "minimum", "modulo", "used_buffers", "used_variables", "variables", "verify", "written_buffers",
+    "INPUT",
+    "LOCAL",
+    "OUTPUT",
+    "PACKED",
+    "Block",
+    "Buffer",
+    "For",
+    "FromMemory",
+    "Index",
+    "Interval",
+    "Linear",
+    "Load",
+    "LoopNest",
+    "Module",
+    "Operation",
+    "Pack",
+    "Stmt",
+    "Store",
+    "Test",
+    "Update",
+    "Where",
+    "bounds",
+    "build_nests",
+    "expressions",
+    "floordiv",
+    "format_nest",
+    "forms",
+    "lower",
+    "minimum",
+    "modulo",
+    "statements",
+    "used_buffers",
+    "used_variables",
+    "values_of",
+    "variables",
+    "verify",
+    "written_buffers",
 ]  # fmt: skip

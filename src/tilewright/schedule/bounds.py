@@ -57,7 +57,7 @@ def _same(a: Range, b: Range) -> bool:
     return a.lo == b.lo if isinstance(a.lo, int) and isinstance(b.lo, int) else np.array_equal(a.lo, b.lo)
 
 
-def point(value: int) -> Range:
+def point(value: Extent) -> Range:
     return Range((), value, 0)
 
 
@@ -70,7 +70,12 @@ def add(a: Range, b: Range) -> Range:
     return Range(tuple((s, c) for s, c in terms.items() if c), a.lo + b.lo, a.width + b.width)
 
 
-def scale(a: Range, factor: int) -> Range:
+def scale(a: Range, factor: Extent) -> Range:
+    if not isinstance(factor, int):
+        assert not a.terms, "symbols have the same coefficient in all candidates"
+        ends = a.lo * factor, (a.lo + a.width) * factor
+        low = minimum(*ends)
+        return Range((), low, maximum(*ends) - low)
     if factor == 0:
         return point(0)
     terms = tuple((s, c * factor) for s, c in a.terms)
@@ -90,7 +95,7 @@ def union(a: Range, b: Range) -> Range | None:
 def range_of(e: Expr, lookup: Callable[[Var], Range | None]) -> Range | None:
     """The range of an index expression; None where it cannot be told (an index read from memory)."""
     if isinstance(e, Const):
-        return point(int(e.value))
+        return point(e.value if isinstance(e.value, np.ndarray) else int(e.value))
     if isinstance(e, Var):
         return lookup(e)
     if isinstance(e, Cast):
@@ -112,11 +117,9 @@ def _combine(op: str, a: Range, b: Range) -> Range | None:
     if op == "sub":
         return add(a, scale(b, -1))
     if op == "mul":
-        if b.is_point and not b.terms and isinstance(b.lo, int):
-            return scale(a, b.lo)
-        return scale(b, a.lo) if a.is_point and not a.terms and isinstance(a.lo, int) else None
+        return _multiply(a, b) or _multiply(b, a)
     if op in ("floordiv", "mod"):
-        if not b.is_point or b.terms or not isinstance(b.lo, int) or b.lo <= 0:
+        if not b.is_point or b.terms or np.any(b.lo <= 0):
             return None
         return _divide(a, b.lo) if op == "floordiv" else _modulo(a, b.lo)
     if op in ("min", "max"):
@@ -124,14 +127,20 @@ def _combine(op: str, a: Range, b: Range) -> Range | None:
     return None
 
 
-def _divide(a: Range, d: int) -> Range:
+def _multiply(a: Range, factor: Range) -> Range | None:
+    if not factor.is_point or factor.terms:
+        return None
+    return scale(a, factor.lo) if isinstance(factor.lo, int) or not a.terms else None
+
+
+def _divide(a: Range, d: Extent) -> Range:
     if not a.terms:
         low = a.lo // d
         return Range((), low, (a.lo + a.width) // d - low)
     return Range(((Opaque("floordiv", Range(a.terms, a.lo, 0), point(d)), 1),), 0, ceil_div(a.width, d))
 
 
-def _modulo(a: Range, d: int) -> Range:
+def _modulo(a: Range, d: Extent) -> Range:
     if a.terms and a.is_point:
         return Range(((Opaque("mod", a, point(d)), 1),), 0, 0)
     if a.terms:
@@ -238,12 +247,57 @@ def _axis_ranges(
         below = _LoopRanges(consumer, inner, extents)
         return {axis: below.range(axis, loop) for axis, loop in consumer.loop_of_axis.items()}
     region = required_region(schedule, consumer, level, extents)
+    reach = _Reach(level, extents)
     ranges: dict[Var, Range] = {
-        axis: Range((), 0, dim - 1) if r is None else r
+        axis: Range((), 0, dim - 1) if r is None else reach.with_shifts(r, dim)
         for axis, r, dim in zip(consumer.axes, region, consumer.tensor.shape, strict=True)
     }
     ranges.update((axis, Range((), 0, axis.extent - 1)) for axis in consumer.reduce_axes)
     return ranges
+
+
+class _Reach:
+    """How far the symbols that stand still inside `level` range over all of its iterations."""
+
+    def __init__(self, level: Loop, extents: Mapping[Loop, Extent]) -> None:
+        self.host = level.stage
+        self.extents = extents
+        leaves = self.host.leaves
+        self.below = _LoopRanges(self.host, frozenset(leaves[leaves.index(level) + 1 :]), extents)
+        self.loops = {loop.var: loop for loop in (*enclosing_loops(self.host), *leaves)}
+
+    def with_shifts(self, r: Range, dim: Extent) -> Range:
+        """Where a part that begins at `r` really lies: one that leaves the dimension is moved to its border."""
+        extent = minimum(r.width + 1, dim)
+        low, high = self._start(r)
+        up, down = maximum(-low, 0), maximum(high - (dim - extent), 0)
+        return Range(r.terms, r.lo - down, extent - 1 + down + up)
+
+    def _start(self, r: Range) -> tuple[Extent, Extent]:
+        low = high = r.lo
+        for symbol, coefficient in r.terms:
+            ends = [end * coefficient for end in self._symbol(symbol)]
+            low, high = low + minimum(*ends), high + maximum(*ends)
+        return low, high
+
+    def _symbol(self, symbol: Symbol) -> tuple[Extent, Extent]:
+        if isinstance(symbol, Opaque):
+            return self._operation(symbol)
+        if not isinstance(symbol, Axis):
+            return 0, self.extents[self.loops[symbol]] - 1
+        loop = self.host.loop_of_axis[symbol]
+        is_part = self.host.attach_loop is not None and not symbol.is_reduce
+        room = symbol.extent - self.extents[loop] if is_part else 0
+        return 0, self.below.highest_start(loop) + room
+
+    def _operation(self, symbol: Opaque) -> tuple[Extent, Extent]:
+        (a_low, a_high), (b_low, b_high) = self._start(symbol.a), self._start(symbol.b)
+        if symbol.op == "floordiv":
+            return a_low // b_low, a_high // b_low
+        if symbol.op == "mod":
+            return 0, b_low - 1
+        pick = minimum if symbol.op == "min" else maximum
+        return pick(a_low, b_low), pick(a_high, b_high)
 
 
 class _LoopRanges:
@@ -273,6 +327,21 @@ class _LoopRanges:
         if loop is relation.second:
             return (self.extents[loop] - 1) * (moved > 0)
         return minimum(ceil_div(moved, self.extents[relation.second]), self.extents[loop] - 1)
+
+    def highest_start(self, loop: Loop) -> Extent:
+        """The largest value from which the loop's value moves on while the inner leaves run."""
+        relation = self.stage.made_into.get(loop)
+        if relation is None:
+            return 0 if loop in self.inner else self.extents[loop] - 1
+        if isinstance(relation, Split):
+            tile = self.extents[relation.inner]
+            begin = self.highest_start(relation.outer) * tile
+            if not loop.is_reduce:
+                begin = minimum(begin, self.extents[loop] - tile)
+            return begin + self.highest_start(relation.inner)
+        if loop is relation.first:
+            return self.highest_start(relation.fused) // self.extents[relation.second]
+        return self.extents[loop] - 1
 
     def is_fixed_somewhere(self, loop: Loop) -> bool:
         """Whether a leaf that this loop is made of is outside the inner ones."""

@@ -26,9 +26,7 @@ class Limits:
     max_statements: int = 500
 
 
-def random_schedule(
-    task: Task, rng: np.random.Generator, num_steps: int, limits: Limits | None = None
-) -> Schedule:
+def random_schedule(task: Task, rng: np.random.Generator, num_steps: int, limits: Limits | None = None) -> Schedule:
     """A legal schedule of up to `num_steps` random steps. An illegal draw is simply another draw."""
     bounds = limits or Limits()
     schedule = Schedule(task)
