@@ -157,7 +157,7 @@ def conv2d_schedule(h: int, w: int, ci: int, co: int, threads: int, target: tw.T
     pad = s["P"]
     pad.vectorize(pad.loops[-1])
     if threads > 1:
-        out.parallel(out.fuse(c_panel, i))
+        out.parallel(c_panel)
         pad.parallel(pad.loops[1])
     return s
 

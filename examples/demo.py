@@ -47,9 +47,9 @@ class WrongResultError(Exception):
 
 
 EXAMPLES = [
-    Example("GEMM 512x512x512", partial(gemm_task, 512, 512, 512), gemm_schedule, np.matmul),
+    Example("GEMM 512x512x512, float32", partial(gemm_task, 512, 512, 512), gemm_schedule, np.matmul),
     Example(
-        "Convolution 3x3 with padding, bias and ReLU, 56x56x64 -> 64, weights packed ahead of time",
+        "Convolution 3x3 with padding, bias and ReLU, 56x56x64 -> 64, float32, weights packed ahead of time",
         partial(conv2d_task, 56, 56, 64, 64),
         conv2d_schedule,
         conv2d_numpy,
@@ -80,7 +80,7 @@ def demonstrate(example: Example, target: tw.Target) -> None:
     expected = numpy_call()
     out = np.empty_like(expected)
 
-    print(f"\n{example.title}, float32")
+    print(f"\n{example.title}")
     print(f"  compiled in {compile_time_s(example, target) * 1e3:.1f} ms, from the expression to a callable kernel")
     for threads in sorted({1, default_threads()}):
         kernel = tw.build(example.make_schedule(task, target), target, threads)

@@ -70,6 +70,8 @@ def compile_schedule(
     schedule: Schedule, target: Target | str = "llvm -mcpu=native", threads: int | None = None
 ) -> CompiledKernel:
     """Lower a schedule and compile it to object code, for this machine or another."""
+    if not isinstance(target, Target | str):
+        raise CodegenError(f"target is {target!r}; use a string such as 'llvm -mcpu=native', or a tw.Target")
     chosen = Target.parse(target) if isinstance(target, str) else target
     num_threads = default_threads() if threads is None else _check_threads(threads)
     module = lower(schedule)
@@ -90,6 +92,8 @@ def build(schedule: Schedule | Task, target: Target | str = "llvm -mcpu=native",
     array([ 1.,  2.,  5., 10.], dtype=float32)
     """
     plan = Schedule(schedule) if isinstance(schedule, Task) else schedule
+    if not isinstance(plan, Schedule):
+        raise CodegenError(f"build takes a tw.Schedule or a tw.Task, got {type(schedule).__name__}")
     return compile_schedule(plan, target, threads).load()
 
 

@@ -20,6 +20,8 @@ Array = npt.NDArray[Any]
 _MAIN = Path(__file__).with_name("qemu_main.c")
 _RUNTIME_HEADERS = Path(tilewright.__file__).parent / "runtime" / "native"
 _TIMEOUT_S = 120
+# Without a choice qemu emulates all of aarch64, but of riscv64 not the vectors.
+_EMULATED_CPU = {"riscv64": "rv64,v=true"}
 
 
 def run_under_qemu(
@@ -47,7 +49,8 @@ def run_under_qemu(
         program = folder / "program"
         _run(compiler, "-O1", "-Wall", "-static", f"-DKERNEL={symbol}", f"-I{_RUNTIME_HEADERS}", "-o", str(program),
              str(_MAIN), str(folder / "kernel.o"))  # fmt: skip
-        _run(emulator, str(program), str(folder / "input"), str(folder / "output"))
+        cpu = ["-cpu", _EMULATED_CPU[arch]] if arch in _EMULATED_CPU else []
+        _run(emulator, *cpu, str(program), str(folder / "input"), str(folder / "output"))
         data = (folder / "output").read_bytes()
     offset = sum(array.nbytes for array in inputs)
     results: list[Array] = []

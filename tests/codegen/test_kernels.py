@@ -52,6 +52,10 @@ class TestNumPySemantics:
         for function in (lambda x: te.maximum(x, 0.0), lambda x: te.maximum(0.0, x)):
             np.testing.assert_array_equal(elementwise(function, a, vectorize=vectorize), np.maximum(a, 0))
 
+    def test_a_constant_nan_wins(self, vectorize: bool) -> None:
+        result = elementwise(lambda x: te.maximum(x, float("nan")), floats(), vectorize=vectorize)
+        assert np.isnan(result).all()
+
     @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
     def test_integer_division_rounds_down_and_by_zero_is_zero(self, dtype: str, vectorize: bool) -> None:
         info = np.iinfo(dtype)

@@ -23,6 +23,11 @@ def _attached(s: Schedule) -> None:
     s["C"].compute_at("D", "i")
 
 
+def _both_parallel(s: Schedule) -> None:
+    s["D"].parallel("i")
+    s["C"].parallel("i")
+
+
 def _packed(s: Schedule) -> None:
     s["B"].pack("C")
 
@@ -59,7 +64,7 @@ CASES: dict[str, tuple[Make, Apply, Apply, str]] = {
         gemm_relu, _attached, lambda s: s["D"].split("i", 2), "stage C is attached at loop i",
     ),
     "split of an annotated loop": (
-        gemm_relu, lambda s: s["D"].vectorize("j"), lambda s: s["D"].split("j", 2), "loop j is vectorize already",
+        gemm_relu, lambda s: s["D"].vectorize("j"), lambda s: s["D"].split("j", 2), "loop j is vectorized already",
     ),
     "split of loops that a packed copy follows": (
         gemm_relu, _packed, lambda s: s["C"].split("k", 2), "the layout of B.pack follows the loops of C; pack after",
@@ -69,7 +74,7 @@ CASES: dict[str, tuple[Make, Apply, Apply, str]] = {
     ),
     "fuse of nothing": (gemm_relu, _nothing, lambda s: s["D"].fuse(), "fuse needs at least one loop"),
     "fuse of loops that are not neighbours": (
-        gemm_relu, lambda s: s["D"].split("j", 2), lambda s: s["D"].fuse("i", "j.1"), "must be neighbours in this order",
+        gemm_relu, lambda s: s["D"].split("j", 2), lambda s: s["D"].fuse("i", "j.1"), "must be neighbours in this",
     ),
     "fuse in the wrong order": (gemm_relu, _nothing, lambda s: s["D"].fuse("j", "i"), "neighbours in this order"),
     "fuse of a spatial loop and a reduction": (
@@ -81,16 +86,16 @@ CASES: dict[str, tuple[Make, Apply, Apply, str]] = {
         gemm_relu, lambda s: s["D"].parallel("i"), lambda s: s["D"].parallel("j"), "loops i, j are nested and both",
     ),
     "parallel in parallel across stages": (
-        gemm_relu, lambda s: (s["D"].parallel("i"), s["C"].parallel("i")), _attached, "are nested and both parallel",
+        gemm_relu, _both_parallel, _attached, "are nested and both parallel",
     ),
     "parallel inside unroll": (
-        gemm_relu, lambda s: s["D"].unroll("i"), lambda s: s["D"].parallel("j"), "cannot run inside a loop that is unroll",
+        gemm_relu, lambda s: s["D"].unroll("i"), lambda s: s["D"].parallel("j"), "cannot run inside a loop that is",
     ),
     "vectorize twice": (
         gemm_relu, lambda s: s["D"].vectorize("i"), lambda s: s["D"].vectorize("j"), "loops i, j are nested and both",
     ),
     "annotate twice": (
-        gemm_relu, lambda s: s["D"].unroll("j"), lambda s: s["D"].vectorize("j"), "loop j is unroll already",
+        gemm_relu, lambda s: s["D"].unroll("j"), lambda s: s["D"].vectorize("j"), "loop j is unrolled already",
     ),
     "unroll of a long loop": (
         lambda: gemm_relu(2000), _nothing, lambda s: s["D"].unroll("i"), "has 2000 iterations; at most 1024 unroll",
@@ -102,7 +107,7 @@ CASES: dict[str, tuple[Make, Apply, Apply, str]] = {
         gemm_relu, _nothing, lambda s: s["D"].compute_at("C", "i"), "D is an output: all of it is needed",
     ),
     "compute_at a stage that does not read it": (
-        blur, lambda s: s["C"].cache_write(), lambda s: s["B"].compute_at("C", "x"), "C.cache reads B but is not computed",
+        blur, lambda s: s["C"].cache_write(), lambda s: s["B"].compute_at("C", "x"), "C.cache reads B but is not",
     ),
     "compute_at one of two readers": (
         diamond, _nothing, lambda s: s["T"].compute_at("R", "i"), "L reads T but is not computed inside loop i of R",
@@ -111,11 +116,11 @@ CASES: dict[str, tuple[Make, Apply, Apply, str]] = {
         blur, _nothing, lambda s: s["B"].compute_at("B", "x"), "B cannot be computed inside B",
     ),
     "compute_at inside a vectorized loop": (
-        gemm_relu, lambda s: s["D"].vectorize("j"), lambda s: s["C"].compute_at("D", "j"), "attached inside a vectorized",
+        gemm_relu, lambda s: s["D"].vectorize("j"), lambda s: s["C"].compute_at("D", "j"), "inside a vectorized loop",
     ),
     "compute_inline of an output": (gemm_relu, _nothing, lambda s: s["D"].compute_inline(), "it must be stored"),
     "compute_inline of a reduction": (
-        gemm_relu, _nothing, lambda s: s["C"].compute_inline(), "C is a reduction: it cannot be inlined; use compute_at",
+        gemm_relu, _nothing, lambda s: s["C"].compute_inline(), "C is a reduction: it cannot be inlined; use",
     ),
     "compute_inline of a packed copy": (
         gemm_relu, _packed, lambda s: s["B.pack"].compute_inline(), "inlining it would undo the packing",
@@ -132,7 +137,7 @@ CASES: dict[str, tuple[Make, Apply, Apply, str]] = {
         gemm_relu, _nothing, lambda s: s["A"].cache_read("D"), "D does not read A; its readers are: C",
     ),
     "cache_write where stages are attached to the reduction": (
-        gemm_relu, _input_attached_to_reduction, lambda s: s["C"].cache_write(), "moves into the cache; attach them later",
+        gemm_relu, _input_attached_to_reduction, lambda s: s["C"].cache_write(), "moves into the cache; attach them",
     ),
     "cache_write after pack": (gemm_relu, _packed, lambda s: s["C"].cache_write(), "cache before packing"),
     "pack for a stage that does not read": (

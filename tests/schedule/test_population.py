@@ -12,7 +12,7 @@ from tests.schedule.programs import blur, gemm_relu, padded_sum
 from tilewright import te
 from tilewright.errors import LoweringError, ScheduleError
 from tilewright.ir import lower
-from tilewright.schedule import Schedule
+from tilewright.schedule import Schedule, Trace
 from tilewright.schedule.loop import Extent
 from tilewright.task import Task
 
@@ -146,11 +146,23 @@ def _extents(s: Schedule) -> dict[tuple[str, str], Extent]:
     return {(loop.stage.name, loop.name): extent for loop, extent in s.extents.items()}
 
 
-def test_trace_of_a_population_prints_and_survives_json() -> None:
+def test_trace_of_a_population_gives_the_trace_of_each_candidate() -> None:
     s = gemm_relu()
     s["D"].split("i", np.array([2, 4, 5]))
-    assert 's["D"].split("i", [2, 4, 5])' in str(s.trace)
+    assert 's["D"].split("i", np.array([2, 4, 5]))' in str(s.trace)
     assert "for i.0 in range([10  5  4])" in str(s)
+    one = s.trace.candidate(1)
+    assert 's["D"].split("i", 4)' in str(one)
+    assert Trace.from_json(one.to_json()) == one
+    with pytest.raises(ScheduleError, match="belongs to a population"):
+        s.trace.to_json()
+
+
+def test_populations_of_different_sizes_do_not_mix() -> None:
+    s = gemm_relu()
+    s["D"].split("i", np.array([2, 4, 5]))
+    with pytest.raises(ScheduleError, match="arrays of 2 and 3 candidates"):
+        s["D"].split("j", np.array([2, 4]))
 
 
 def test_population_is_not_lowered() -> None:

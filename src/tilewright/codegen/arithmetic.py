@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.codegen.builder import FunctionBuilder, Value
+from tilewright.codegen.builder import FunctionBuilder, Value, literal
 from tilewright.codegen.math import emit_pow
 from tilewright.te import is_float
 
@@ -42,13 +42,18 @@ def extremum(b: FunctionBuilder, op: str, x: Value, y: Value) -> Value:
     predicate = "gt" if op == "max" else "lt"
     if not is_float(x.dtype):
         return b.select(compare(b, predicate, x, y), x, y)
-    if not y.text.startswith("%"):
+    if _is_number(y):
         x, y = y, x
-    # `a > b ? a : b` gives b where either is NaN; a constant is never NaN, so that only b can be.
+    # `a > b ? a : b` gives b where either is NaN; where a is a number, only b can be NaN.
     chosen = b.select(compare(b, predicate, x, y), x, y)
-    if not x.text.startswith("%"):
+    if _is_number(x):
         return chosen
     return b.select(b.compare("uno", x, x), x, chosen)
+
+
+def _is_number(x: Value) -> bool:
+    """Whether this is a literal other than NaN."""
+    return not x.text.startswith("%") and literal(float("nan"), x.dtype) not in x.text
 
 
 def _divide(b: FunctionBuilder, op: str, x: Value, y: Value) -> Value:

@@ -75,7 +75,8 @@ def _int(b: FunctionBuilder, opcode: str, x: Value, amount: int) -> Value:
 def convert(b: FunctionBuilder, target: Target, x: Value, dtype: str) -> Value:
     """`x` as a value of `dtype`; a half type rounds, and the result is held in float32."""
     if dtype in HALF_TYPES:
-        single = convert(b, target, x, "float32")
+        is_double = x.dtype == "float64" and dtype == "float16"
+        single = _round_to_odd(b, x) if is_double else convert(b, target, x, "float32")
         return widen(b, target, narrow(b, target, single, dtype), dtype)
     if x.dtype == dtype:
         return x
@@ -86,6 +87,20 @@ def convert(b: FunctionBuilder, target: Target, x: Value, dtype: str) -> Value:
     if is_float(dtype):
         return b.convert("uitofp" if x.dtype in ("bool", "uint8") else "sitofp", x, dtype)
     return _resize(b, x, dtype)
+
+
+def _round_to_odd(b: FunctionBuilder, x: Value) -> Value:
+    """A float64 value as a float32 that rounds to the same float16: the last bit of an inexact one is set.
+
+    Rounded to the nearest instead, it could become a tie that the value is not, and be rounded the wrong way again.
+    """
+    nearest = b.convert("fptrunc", x, "float32")
+    back = b.convert("fpext", nearest, "float64")
+    is_larger = b.compare("ogt", b.intrinsic("fabs", back), b.intrinsic("fabs", x))
+    bits = b.bitcast(nearest, "int32")
+    toward_zero = b.binary("sub", bits, b.convert("zext", is_larger, "int32"))
+    is_inexact = b.convert("zext", b.compare("une", back, x), "int32")
+    return b.bitcast(b.binary("or", toward_zero, is_inexact), "float32")
 
 
 def _from_float(b: FunctionBuilder, x: Value, dtype: str) -> Value:

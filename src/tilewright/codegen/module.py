@@ -9,7 +9,7 @@ from tilewright.codegen.statements import FunctionWriter, ModuleText
 from tilewright.codegen.target import Target
 from tilewright.ir import LoopNest, Module
 
-KERNEL_SYMBOL = "tw_kernel"
+KERNEL_SYMBOL = "tw_run"  # tw_kernel is its type in tilewright_runtime.h
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,14 +223,24 @@ class StageLowering:
         extents = self.builder.extents
         for relation in self.stage.relations:
             if isinstance(relation, Split) and not relation.parent.is_reduce:
-                if not divides(extents[relation.inner], extents[relation.parent]):
+                is_exact = divides(extents[relation.inner], extents[relation.parent])
+                if not is_exact:
                     return True
         size = 1
         for loop in spatial:
             size *= extents[loop]
-        in_registers = all(loop.annotation in (VECTORIZE, UNROLL) or extents[loop] == 1 for loop in spatial)
-        is_tile = self.buffer.scope == LOCAL and self.buffer.num_elements == size  # the buffer itself is in registers
-        return in_registers and size <= MAX_ACCUMULATOR_ELEMENTS and not is_tile
+        is_tile = self.buffer.scope == LOCAL and self.buffer.num_elements == size and self._is_read_in_registers()
+        return self._is_register_tile(spatial) and not is_tile  # a whole buffer in registers needs no tile
+
+    def _is_read_in_registers(self) -> bool:
+        """Whether all consumers read this stage's buffer with constant indices only."""
+        level = self.stage.attach_loop
+        for consumer in self.builder.schedule.consumers(self.stage):
+            leaves = consumer.leaves
+            inside = leaves[leaves.index(level) + 1 :] if level in leaves else leaves
+            if not all(loop.annotation in (VECTORIZE, UNROLL) or self.builder.extents[loop] == 1 for loop in inside):
+                return False
+        return True
 
     def _identities(self, reduction: Reduce) -> list[Expr]:
         neutral: Expr = identity(reduction.op, accumulator_dtype(reduction.values[0].dtype))
@@ -247,10 +257,45 @@ class StageLowering:
             test = self.expressions.lower(guard)
             neutral = self._identities(reduction)
             values = [Select(v.dtype, test, v, n) for v, n in zip(values, neutral, strict=True)]
-        statements: list[Stmt] = [Update(reduction.op, targets, at, tuple(values))]
-        for loop in reversed(inside):
+        first = self._register_level(inside, targets)
+        if first is None:
+            return self._around(inside, [Update(reduction.op, targets, at, tuple(values))])
+        spatial = [loop for loop in inside[first:] if not loop.is_reduce]
+        target = targets[0]
+        shape = tuple(self.builder.extents[loop] for loop in spatial)
+        tile = Buffer(f"{self.stage.name}.reg", shape, target.dtype, LOCAL)
+        place = tuple(self.builder.linear(loop.var) for loop in spatial)
+        body = [
+            self._over(spatial, Store(tile, place, Load(target.dtype, target, at))),
+            self._around(inside[first:], [Update(reduction.op, (tile,), place, tuple(values))]),
+            self._over(spatial, Store(target, at, Load(tile.dtype, tile, place))),
+        ]
+        return self._around(inside[:first], [block(body, (tile,))])
+
+    def _around(self, loops: tuple[Loop, ...], statements: list[Stmt]) -> Stmt:
+        for loop in reversed(loops):
             statements = [self._loop(loop, [*self._attached(loop), *statements])]
-        return statements[0]
+        return block(statements)
+
+    def _register_level(self, inside: tuple[Loop, ...], targets: tuple[Buffer, ...]) -> int | None:
+        """From which loop on the reduction runs on a part of its target small enough for registers.
+
+        None where that is all of the target, or no such part.
+        """
+        if len(targets) > 1 or any(loop.is_reduce and loop.annotation == VECTORIZE for loop in inside):
+            return None
+        for first, loop in enumerate(inside):
+            if loop.is_reduce and self._is_register_tile([part for part in inside[first:] if not part.is_reduce]):
+                return first or None
+        return None
+
+    def _is_register_tile(self, spatial: list[Loop]) -> bool:
+        extents = self.builder.extents
+        size = 1
+        for loop in spatial:
+            size *= extents[loop]
+        in_registers = all(loop.annotation in (VECTORIZE, UNROLL) or extents[loop] == 1 for loop in spatial)
+        return in_registers and size <= MAX_ACCUMULATOR_ELEMENTS
 
     def _finish(
         self,

@@ -8,6 +8,7 @@ loops of their own. Code generation then decides those conditions from the range
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -79,7 +80,7 @@ def _segments(loop: For, ranges: dict[Var, Interval]) -> list[tuple[int, int]]:
             answer = np.where(whole != 0, 2 * whole, _decided(test, loop.var, points, known))
             changed[1:] |= answer[1:] != answer[:-1]
     cuts = [loop.begin, *points[changed].tolist(), loop.begin + loop.extent]
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(pairwise(cuts))
 
 
 def _decided(e: Expr, var: Var, points: IntArray, ranges: dict[Var, Interval]) -> IntArray:
@@ -103,9 +104,7 @@ def _answers(op: str, form: Linear, var: Var, points: IntArray, ranges: dict[Var
     return certain if op == "eq" else -certain
 
 
-def _bounds_along(
-    form: Linear, var: Var, points: IntArray, ranges: dict[Var, Interval]
-) -> tuple[IntArray, IntArray]:
+def _bounds_along(form: Linear, var: Var, points: IntArray, ranges: dict[Var, Interval]) -> tuple[IntArray, IntArray]:
     """The bounds of the form for each value of `var`."""
     low = np.full(len(points), form.const, dtype=np.int64)
     high = low.copy()

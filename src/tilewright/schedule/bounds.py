@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def union(a: Range, b: Range) -> Range | None:
 def range_of(e: Expr, lookup: Callable[[Var], Range | None]) -> Range | None:
     """The range of an index expression; None where it cannot be told (an index read from memory)."""
     if isinstance(e, Const):
-        return point(e.value if isinstance(e.value, np.ndarray) else int(e.value))
+        return point(cast(Extent, e.value))  # an array where the expression belongs to a population
     if isinstance(e, Var):
         return lookup(e)
     if isinstance(e, Cast):
@@ -202,9 +202,13 @@ def required_region(
             if regions is None:
                 regions = ranges
             else:
-                regions = [None if a is None or b is None else union(a, b) for a, b in zip(regions, ranges, strict=True)]
+                regions = list(map(_union, regions, ranges))
     assert regions is not None, f"stage {stage.name} is attached but nothing reads it"
     return regions
+
+
+def _union(a: Range | None, b: Range | None) -> Range | None:
+    return None if a is None or b is None else union(a, b)
 
 
 def enclosing_loops(stage: Stage) -> list[Loop]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import enclosing_loops
-from tilewright.schedule.loop import PARALLEL, UNROLL, VECTORIZE, Loop
+from tilewright.schedule.loop import DONE, PARALLEL, UNROLL, VECTORIZE, Loop
 from tilewright.schedule.stage import Stage
 from tilewright.schedule.values import global_values, loop_var
 from tilewright.te import Binary, Const, Expr, Unary, Var, children, substitute, visit
@@ -72,8 +72,7 @@ def _check_layout(schedule: Schedule, stage: Stage) -> None:
     values = global_values(schedule, reader, loop_var)
     now = [substitute(index, values) for index in layout.indices]
     is_kept = all(map(_same, now, layout.values)) and all(
-        np.array_equal(schedule.extents[loop], axis.extent)
-        for loop, axis in zip(layout.loops, stage.axes, strict=True)
+        np.array_equal(schedule.extents[loop], axis.extent) for loop, axis in zip(layout.loops, stage.axes, strict=True)
     )
     if not is_kept:
         raise ScheduleError(
@@ -99,11 +98,11 @@ def _check_annotations(around: list[Loop], stage: Stage) -> None:
     for kind in (PARALLEL, VECTORIZE):
         if kinds.count(kind) > 1:
             names = ", ".join(loop.name for loop in path if loop.annotation == kind)
-            raise ScheduleError(f"loops {names} are nested and both {kind}; only one loop of a nest can be")
+            raise ScheduleError(f"loops {names} are nested and both {DONE[kind]}; only one loop of a nest can be")
     if PARALLEL in kinds:
         outer = kinds[: kinds.index(PARALLEL)]
         for kind in (VECTORIZE, UNROLL):
             if kind in outer:
-                raise ScheduleError(f"a parallel loop cannot run inside a loop that is {kind}; reorder the loops")
+                raise ScheduleError(f"a parallel loop cannot run inside a loop that is {DONE[kind]}; reorder the loops")
     if VECTORIZE in [loop.annotation for loop in around]:
         raise ScheduleError(f"{stage.name} is attached inside a vectorized loop; attach it further out")

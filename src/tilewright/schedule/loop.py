@@ -21,6 +21,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 Extent: TypeAlias = "int | IntArray"
 
 SERIAL, PARALLEL, VECTORIZE, UNROLL = "serial", "parallel", "vectorize", "unroll"
+DONE = {SERIAL: "serial", PARALLEL: "parallel", VECTORIZE: "vectorized", UNROLL: "unrolled"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)

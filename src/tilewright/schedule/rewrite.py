@@ -95,7 +95,7 @@ def cache_read(schedule: Schedule, source: Stage, readers: Sequence[Stage]) -> S
     chosen = list(readers) or schedule.consumers(source)
     for reader in chosen:
         if not any(read.tensor is source.tensor for read in reader.reads):
-            raise ScheduleError(f"{reader.name} does not read {source.name}; its readers are: {_names(schedule, source)}")
+            raise _not_a_reader(schedule, source, reader)
     tensor = source.tensor
     axes = _axes_of(tensor)
     body = Read(tensor.dtype, tensor, axes)
@@ -105,8 +105,9 @@ def cache_read(schedule: Schedule, source: Stage, readers: Sequence[Stage]) -> S
     return schedule.add_stage(copy)
 
 
-def _names(schedule: Schedule, source: Stage) -> str:
-    return ", ".join(stage.name for stage in schedule.consumers(source)) or "none"
+def _not_a_reader(schedule: Schedule, source: Stage, reader: Stage) -> ScheduleError:
+    names = ", ".join(stage.name for stage in schedule.consumers(source)) or "none"
+    return ScheduleError(f"{reader.name} does not read {source.name}; its readers are: {names}")
 
 
 def _axes_of(tensor: Tensor) -> tuple[Axis, ...]:
@@ -124,7 +125,9 @@ def cache_write(schedule: Schedule, stage: Stage) -> Stage:
         raise ScheduleError(f"{', '.join(stage.packed_by)} follows the loops of {stage.name}; cache before packing")
     for loop in stage.leaves:
         if loop.is_reduce and schedule.attached_at(loop):
-            raise ScheduleError(f"stages are attached at loop {loop.name}, which moves into the cache; attach them later")
+            raise ScheduleError(
+                f"stages are attached at loop {loop.name}, which moves into the cache; attach them later"
+            )
     axes = _copies(stage.axes)
     body = substitute(stage.body, dict(zip(stage.axes, axes, strict=True)))
     dtype = stage.tensor.dtype if isinstance(body, Reduce) and body.op.startswith("arg") else body.dtype
@@ -147,11 +150,13 @@ def _is_reduce(loop: Loop) -> bool:
 def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
     reads = [read for read in reader.reads if read.tensor is source.tensor]
     if not reads:
-        raise ScheduleError(f"{reader.name} does not read {source.name}; its readers are: {_names(schedule, source)}")
+        raise _not_a_reader(schedule, source, reader)
     if len({tuple(map(format_expr, read.indices)) for read in reads}) > 1:
         raise ScheduleError(f"{reader.name} reads {source.name} in several places; pack needs a single one")
     if any(collect_reads(index) for index in reads[0].indices):
-        raise ScheduleError(f"{reader.name} reads `{reads[0]}` at an index from memory; pack needs an index of loops only")
+        raise ScheduleError(
+            f"{reader.name} reads `{reads[0]}` at an index from memory; pack needs an index of loops only"
+        )
     values = global_values(schedule, reader, loop_var)
     indices = [substitute(index, values) for index in reads[0].indices]
     used: set[Var] = set()
@@ -226,7 +231,9 @@ def rfactor(schedule: Schedule, stage: Stage, loop: Loop) -> Stage:
     if reduction is None or not loop.is_reduce:
         raise ScheduleError(f"rfactor needs a reduction loop, {loop.name} of {stage.name} is spatial")
     if reduction.op.startswith("arg"):
-        raise ScheduleError(f"{stage.name} is an {reduction.op}: its parts cannot be combined; rfactor takes sum, prod, max, min")
+        raise ScheduleError(
+            f"{stage.name} is an {reduction.op}: its parts cannot be combined; rfactor takes sum, prod, max, min"
+        )
     for leaf in stage.leaves:
         if leaf.is_reduce and schedule.attached_at(leaf):
             raise ScheduleError(f"stages are attached at loop {leaf.name} of {stage.name}; attach them after rfactor")
@@ -259,9 +266,8 @@ def rfactor(schedule: Schedule, stage: Stage, loop: Loop) -> Stage:
         stage.axes,
     )
     stage.relations = tuple(r for r in stage.relations if not (r.parent if isinstance(r, Split) else r.first).is_reduce)
-    before = [leaf for leaf in stage.leaves[:at]]
     after = [leaf for leaf in stage.leaves[at:] if not leaf.is_reduce]
-    stage.leaves = (*before, stage.root_loops[-1], *after)
+    stage.leaves = (*stage.leaves[:at], stage.root_loops[-1], *after)
     stage.annotations = {leaf: a for leaf, a in stage.annotations.items() if not leaf.is_reduce}
     stage.pragmas = {leaf: p for leaf, p in stage.pragmas.items() if not leaf.is_reduce}
     return made

@@ -35,6 +35,8 @@ class Schedule:
     """
 
     def __init__(self, task: Task) -> None:
+        if not hasattr(task, "stages"):
+            raise ScheduleError(f"a Schedule is made from a tw.Task(inputs, outputs), got {type(task).__name__}")
         self.task = task
         self.stages: dict[str, Stage] = {}
         self.steps: tuple[Step, ...] = ()

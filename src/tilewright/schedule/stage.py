@@ -102,19 +102,22 @@ class Stage:
             return self.leaves_of(relation.fused)
         return self.leaves_of(relation.outer) + self.leaves_of(relation.inner)
 
-    def find_loop(self, loop: Loop | str) -> Loop:
-        """The leaf loop with that name (or the loop itself); an error shows the nest."""
-        if isinstance(loop, Loop):
-            if loop in self.leaves:
-                return loop
-            if loop.stage is not self:
-                raise ScheduleError(f"loop {loop.name} belongs to stage {loop.stage.name}, not to {self.name}")
-            name = loop.name
-        else:
-            name = loop
-            for leaf in self.leaves:
-                if leaf.name == name:
-                    return leaf
+    def _own(self, loop: Loop | str) -> str:
+        """The name of one of this stage's loops."""
+        if isinstance(loop, str):
+            return loop
+        if loop.stage is not self:
+            raise ScheduleError(
+                f"loop {loop.name} belongs to stage {loop.stage.name}, not to {self.name}; "
+                f"take it from the loops of {self.name}\nThe loop nest as it stands:\n{self.schedule}"
+            )
+        return loop.name
+
+    def find_loop(self, name: str) -> Loop:
+        """The leaf loop with that name."""
+        for leaf in self.leaves:
+            if leaf.name == name:
+                return leaf
         names = ", ".join(leaf.name for leaf in self.leaves) or "none"
         raise ScheduleError(f"stage {self.name} has no loop {name!r} (any more); its loops are: {names}")
 
@@ -130,7 +133,7 @@ class Stage:
         from tilewright.schedule.steps import SplitStep
 
         many = tuple(factors) if isinstance(factors, list | tuple) else (factors,)
-        return self.schedule.apply(SplitStep(self.name, _name(loop), many))  # type: ignore[return-value]
+        return self.schedule.apply(SplitStep(self.name, self._own(loop), many))  # type: ignore[return-value]
 
     def fuse(self, *loops: Loop | str) -> Loop:
         """Run neighbouring loops as one.
@@ -140,7 +143,7 @@ class Stage:
         """
         from tilewright.schedule.steps import FuseStep
 
-        return self.schedule.apply(FuseStep(self.name, tuple(map(_name, loops))))  # type: ignore[return-value]
+        return self.schedule.apply(FuseStep(self.name, tuple(map(self._own, loops))))  # type: ignore[return-value]
 
     def reorder(self, *loops: Loop | str) -> None:
         """Put the given loops into the given order, in the places they hold together.
@@ -150,7 +153,7 @@ class Stage:
         """
         from tilewright.schedule.steps import ReorderStep
 
-        self.schedule.apply(ReorderStep(self.name, tuple(map(_name, loops))))
+        self.schedule.apply(ReorderStep(self.name, tuple(map(self._own, loops))))
 
     def parallel(self, loop: Loop | str) -> None:
         """Share the iterations of a loop among threads.
@@ -160,7 +163,7 @@ class Stage:
         """
         from tilewright.schedule.steps import ParallelStep
 
-        self.schedule.apply(ParallelStep(self.name, _name(loop)))
+        self.schedule.apply(ParallelStep(self.name, self._own(loop)))
 
     def vectorize(self, loop: Loop | str) -> None:
         """Run all iterations of a loop at once in vector lanes.
@@ -170,7 +173,7 @@ class Stage:
         """
         from tilewright.schedule.steps import VectorizeStep
 
-        self.schedule.apply(VectorizeStep(self.name, _name(loop)))
+        self.schedule.apply(VectorizeStep(self.name, self._own(loop)))
 
     def unroll(self, loop: Loop | str) -> None:
         """Write the body of a loop once for each iteration.
@@ -179,13 +182,13 @@ class Stage:
         """
         from tilewright.schedule.steps import UnrollStep
 
-        self.schedule.apply(UnrollStep(self.name, _name(loop)))
+        self.schedule.apply(UnrollStep(self.name, self._own(loop)))
 
     def pragma(self, loop: Loop | str, *, auto_unroll_max_step: int) -> None:
         """Unroll the loops inside `loop`, innermost first, as long as a body has at most that many statements."""
         from tilewright.schedule.steps import PragmaStep
 
-        self.schedule.apply(PragmaStep(self.name, _name(loop), auto_unroll_max_step))
+        self.schedule.apply(PragmaStep(self.name, self._own(loop), auto_unroll_max_step))
 
     def compute_at(self, consumer: Stage | str, loop: Loop | str) -> None:
         """Compute the part of this stage that one iteration of the consumer's loop needs, inside that loop.
@@ -195,7 +198,8 @@ class Stage:
         """
         from tilewright.schedule.steps import ComputeAtStep
 
-        self.schedule.apply(ComputeAtStep(self.name, _stage(consumer), _name(loop)))
+        host = self.schedule[consumer]
+        self.schedule.apply(ComputeAtStep(self.name, host.name, host._own(loop)))
 
     def compute_root(self) -> None:
         """Compute the whole stage before its consumers begin (undoes compute_at)."""
@@ -250,14 +254,10 @@ class Stage:
         """
         from tilewright.schedule.steps import RFactorStep
 
-        return self.schedule.apply(RFactorStep(self.name, _name(loop)))  # type: ignore[return-value]
+        return self.schedule.apply(RFactorStep(self.name, self._own(loop)))  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"Stage({self.name})"
-
-
-def _name(loop: Loop | str) -> str:
-    return loop.name if isinstance(loop, Loop) else loop
 
 
 def _stage(stage: Stage | str) -> str:

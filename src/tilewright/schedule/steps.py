@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule import rewrite
-from tilewright.schedule.loop import PARALLEL, UNROLL, VECTORIZE, Extent, Fuse, Loop, Split
+from tilewright.schedule.loop import DONE, PARALLEL, UNROLL, VECTORIZE, Extent, Fuse, Loop, Split
 from tilewright.schedule.stage import Stage
 from tilewright.te import Var
 
@@ -21,7 +21,7 @@ Made: TypeAlias = "tuple[Loop, ...] | Loop | Stage | None"
 MAX_UNROLL = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """One primitive applied to one stage."""
 
@@ -32,25 +32,51 @@ class Step:
         raise NotImplementedError
 
     def arguments(self) -> list[Any]:
-        """The step's decisions after the stage, as plain JSON values."""
+        """The step's decisions after the stage, as plain values; a population's are arrays."""
         return [_plain(getattr(self, f.name)) for f in fields(self) if f.name != "stage"]
 
+    def candidate(self, row: int) -> Step:
+        """The step of one candidate of a population."""
+        chosen = {f.name: _at_row(getattr(self, f.name), row) for f in fields(self)}
+        return replace(self, **chosen)
+
     def to_json(self) -> dict[str, Any]:
-        return {"step": self.name, "stage": self.stage, "arguments": self.arguments()}
+        arguments = self.arguments()
+        if any(isinstance(a, np.ndarray) for argument in arguments for a in _flat(argument)):
+            raise ScheduleError(f"{self} belongs to a population; write one candidate of it, trace.candidate(row)")
+        return {"step": self.name, "stage": self.stage, "arguments": arguments}
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Step) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
 
     def __str__(self) -> str:
         return f's["{self.stage}"].{self.name}({", ".join(map(_quoted, self.arguments()))})'
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     return int(value) if isinstance(value, np.integer) else value
 
 
+def _flat(value: Any) -> list[Any]:
+    return [v for item in value for v in _flat(item)] if isinstance(value, list) else [value]
+
+
+def _at_row(value: Any, row: int) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_at_row(v, row) for v in value)
+    return int(value[row]) if isinstance(value, np.ndarray) else value
+
+
 def _quoted(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"np.array({value.tolist()})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_quoted, value))}]"
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
@@ -77,16 +103,17 @@ def _restructure(schedule: Schedule, stage: Stage, *loops: Loop) -> None:
     for loop in loops:
         attached = schedule.attached_at(loop)
         if attached:
-            raise ScheduleError(f"stage {attached[0].name} is attached at loop {loop.name}; change the loop before that")
+            name = attached[0].name
+            raise ScheduleError(f"stage {name} is attached at loop {loop.name}; change the loop before that")
         if loop in stage.annotations:
-            raise ScheduleError(f"loop {loop.name} is {loop.annotation} already; change the loop before annotating it")
+            raise ScheduleError(f"loop {loop.name} is {DONE[loop.annotation]} already; change the loop before annotating it")
 
 
 def _new_loop(stage: Stage, name: str, is_reduce: bool) -> Loop:
     return Loop(name, Var("int64", name), is_reduce, stage)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SplitStep(Step):
     name: ClassVar[str] = "split"
     loop: str
@@ -96,6 +123,7 @@ class SplitStep(Step):
         stage, loop = _leaf(schedule, self.stage, self.loop)
         _restructure(schedule, stage, loop)
         factors = [_factor(f, self.loop) for f in self.factors]
+        _check_population(schedule, factors)
         if not factors:
             raise ScheduleError(f"split of {self.loop} needs at least one factor, the extent of an inner loop")
         made: list[Loop] = []
@@ -119,7 +147,15 @@ class SplitStep(Step):
     def __str__(self) -> str:
         factors = self.arguments()[1]
         shown = factors[0] if len(factors) == 1 else factors
-        return f's["{self.stage}"].split("{self.loop}", {shown})'
+        return f's["{self.stage}"].split("{self.loop}", {_quoted(shown)})'
+
+
+def _check_population(schedule: Schedule, factors: list[Extent]) -> None:
+    """All arrays of a schedule have one entry for each candidate of the same population."""
+    sizes = {len(f) for f in factors if isinstance(f, np.ndarray)}
+    sizes |= {len(e) for e in schedule.extents.values() if isinstance(e, np.ndarray)}
+    if len(sizes) > 1:
+        raise ScheduleError(f"arrays of {' and '.join(map(str, sorted(sizes)))} candidates in one schedule")
 
 
 def _factor(value: Any, loop: str) -> Extent:
@@ -132,7 +168,7 @@ def _factor(value: Any, loop: str) -> Extent:
     return int(value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FuseStep(Step):
     name: ClassVar[str] = "fuse"
     loops: tuple[str, ...]
@@ -160,7 +196,7 @@ class FuseStep(Step):
         return list(self.loops)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ReorderStep(Step):
     name: ClassVar[str] = "reorder"
     loops: tuple[str, ...]
@@ -182,12 +218,12 @@ class ReorderStep(Step):
 def _annotate(schedule: Schedule, stage_name: str, loop_name: str, annotation: str) -> Loop:
     stage, loop = _leaf(schedule, stage_name, loop_name)
     if loop in stage.annotations:
-        raise ScheduleError(f"loop {loop.name} is {loop.annotation} already")
+        raise ScheduleError(f"loop {loop.name} is {DONE[loop.annotation]} already")
     stage.annotations[loop] = annotation
     return loop
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ParallelStep(Step):
     name: ClassVar[str] = "parallel"
     loop: str
@@ -198,7 +234,7 @@ class ParallelStep(Step):
             raise ScheduleError(f"loop {loop.name} is a reduction: threads would race for the sum; use rfactor first")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VectorizeStep(Step):
     name: ClassVar[str] = "vectorize"
     loop: str
@@ -207,7 +243,7 @@ class VectorizeStep(Step):
         _annotate(schedule, self.stage, self.loop, VECTORIZE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class UnrollStep(Step):
     name: ClassVar[str] = "unroll"
     loop: str
@@ -220,7 +256,7 @@ class UnrollStep(Step):
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PragmaStep(Step):
     name: ClassVar[str] = "pragma"
     loop: str
@@ -236,7 +272,7 @@ class PragmaStep(Step):
         return f's["{self.stage}"].pragma("{self.loop}", auto_unroll_max_step={self.auto_unroll_max_step})'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ComputeAtStep(Step):
     name: ClassVar[str] = "compute_at"
     consumer: str
@@ -251,7 +287,7 @@ class ComputeAtStep(Step):
         _, stage.attach_loop = _leaf(schedule, self.consumer, self.loop)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ComputeRootStep(Step):
     name: ClassVar[str] = "compute_root"
 
@@ -262,7 +298,7 @@ class ComputeRootStep(Step):
         stage.attach_loop = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ComputeInlineStep(Step):
     name: ClassVar[str] = "compute_inline"
 
@@ -270,7 +306,7 @@ class ComputeInlineStep(Step):
         rewrite.inline(schedule, _computed(schedule, self.stage))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CacheReadStep(Step):
     name: ClassVar[str] = "cache_read"
     readers: tuple[str, ...]
@@ -283,7 +319,7 @@ class CacheReadStep(Step):
         return list(self.readers)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CacheWriteStep(Step):
     name: ClassVar[str] = "cache_write"
 
@@ -291,7 +327,7 @@ class CacheWriteStep(Step):
         return rewrite.cache_write(schedule, _computed(schedule, self.stage))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PackStep(Step):
     name: ClassVar[str] = "pack"
     reader: str
@@ -300,7 +336,7 @@ class PackStep(Step):
         return rewrite.pack(schedule, schedule[self.stage], _computed(schedule, self.reader))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RFactorStep(Step):
     name: ClassVar[str] = "rfactor"
     loop: str

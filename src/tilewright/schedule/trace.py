@@ -28,13 +28,20 @@ class Trace:
             schedule.apply(step)
         return schedule
 
+    def candidate(self, row: int) -> Trace:
+        """The trace of one candidate of a population."""
+        return Trace(tuple(step.candidate(row) for step in self.steps))
+
     def to_json(self) -> list[dict[str, Any]]:
         return [step.to_json() for step in self.steps]
 
     @staticmethod
     def from_json(data: str | Iterable[dict[str, Any]]) -> Trace:
         """Read a trace from JSON text or the lists and dicts it holds."""
-        items = json.loads(data) if isinstance(data, str) else data
+        try:
+            items = json.loads(data) if isinstance(data, str) else list(data)
+        except ValueError as error:
+            raise ScheduleError(f"a trace is a JSON list of steps; this is not JSON: {error}") from None
         if not isinstance(items, list):
             raise ScheduleError(f"a trace is a JSON list of steps, got {type(items).__name__}")
         return Trace(tuple(step_from_json(item) for item in items))

@@ -3,7 +3,7 @@
 `placeholder`, `compute` and `reduce_axis` make tensors and axes; the functions below and Python's operators make
 their elements. A tensor is read as `A[i, j]`, with any integer expression as an index. A read in a branch of
 `select` may leave the tensor where that branch is not taken, which is how padding is written. An index that depends
-on data, as in `A[B[i]]`, is not checked and must be within bounds.
+on data, as in `A[B[i]]`, is clamped into the tensor when the kernel runs, so that no data makes it leave.
 """
 
 from tilewright.te.dtype import (

@@ -41,12 +41,13 @@ DTYPES: dict[str, DType] = {
 }
 
 
-def check_dtype(name: str) -> str:
-    """Return `name` if it is a known element type, else raise."""
-    if name not in DTYPES:
+def check_dtype(name: object) -> str:
+    """The element type of that name, or of that NumPy type; an unknown one raises."""
+    text = name if isinstance(name, str) else getattr(name, "__name__", None) or getattr(name, "name", None)
+    if not isinstance(text, str) or text not in DTYPES:
         known = ", ".join(DTYPES)
         raise ExpressionError(f"unknown dtype {name!r}; use one of: {known}")
-    return name
+    return text
 
 
 def is_float(name: str) -> bool:

@@ -31,6 +31,7 @@ class Expr:
     """A scalar expression of element type `dtype`."""
 
     dtype: str
+    __array_ufunc__ = None  # NumPy numbers leave the arithmetic to the operators below
 
     def __add__(self, other: ExprLike) -> Expr:
         return binary("add", self, other)
@@ -274,6 +275,11 @@ def _same_type(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
 
 def select(cond: ExprLike, a: ExprLike, b: ExprLike) -> Expr:
     """`a` where `cond` holds, else `b`."""
+    if isinstance(cond, bool | np.bool_):
+        raise ExpressionError(
+            f"the condition of select is the Python value {cond}; "
+            "`==` and `!=` compare expressions as objects: use te.equal(a, b) or te.not_equal(a, b)"
+        )
     c = as_expr(cond)
     if c.dtype != "bool":
         raise ExpressionError(f"the condition of select must be a bool, got {c.dtype} in `{c}`")

@@ -106,7 +106,8 @@ def compute(shape: Shape, function: Callable[..., ExprLike], name: str = "comput
 
 
 def _axis_names(function: Callable[..., ExprLike], ndim: int, name: str) -> list[str]:
-    parameters = list(inspect.signature(function).parameters.values())
+    every = inspect.signature(function).parameters.values()
+    parameters = [p for p in every if p.default is inspect.Parameter.empty]  # a default binds a value, not an axis
     if len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
         return [f"i{d}" for d in range(ndim)]
     if len(parameters) != ndim:

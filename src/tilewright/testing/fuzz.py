@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 SCHEDULES_PER_CASE = 4
 MAX_STEPS = 14
 PROGRESS_EVERY_S = 5.0
-CASE_TIMEOUT_S = 60.0
+CASE_TIMEOUT_S = 120.0
+NATIVE = "llvm -mcpu=native"
 _SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -46,6 +47,7 @@ class Case:
 
     seed: int
     program: str | None = None
+    target: str = NATIVE
 
     @property
     def family(self) -> str:
@@ -60,10 +62,11 @@ class Case:
 
     def check(self, task: Task, schedule: Schedule, number: int) -> None:
         rng = np.random.default_rng([self.seed, 2, number])
-        check_program(task, schedule, rng, threads=int(rng.integers(1, 3)))
+        check_program(task, schedule, rng, threads=int(rng.integers(1, 3)), target=self.target)
 
     def replay_command(self) -> str:
-        return f"python -m tilewright.testing.fuzz --program {self.family} --seed {self.seed} --cases 1"
+        target = "" if self.target == NATIVE else f" --target '{self.target}'"
+        return f"python -m tilewright.testing.fuzz --program {self.family} --seed {self.seed} --cases 1{target}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +87,12 @@ class Failure:
 # --- in a child process ----------------------------------------------------------------------------------------------
 
 
-def _run_cases(reports: Connection, seeds: range, program: str | None, deadline: float) -> None:
+def _run_cases(reports: Connection, first: Case, seeds: range, deadline: float) -> None:
     """Run cases until the deadline, telling what is about to run before it does."""
     for seed in seeds:
         if time.time() >= deadline:
             break
-        case = Case(seed, program)
+        case = replace(first, seed=seed)
         for number in range(SCHEDULES_PER_CASE):
             reports.send((seed, number, None))
             outcome = _try_schedule(case, number, None)
@@ -128,14 +131,14 @@ def _try_schedule(case: Case, number: int, steps: tuple[Step, ...] | None) -> Ou
 class _Worker:
     """A child process that runs every `stride`-th case, and what it was last heard to do."""
 
-    def __init__(self, seeds: range, program: str | None, deadline: float) -> None:
+    def __init__(self, first: Case, seeds: range, deadline: float) -> None:
         self.reports, theirs = _SPAWN.Pipe(duplex=False)
         self.process: SpawnProcess = _SPAWN.Process(
-            target=_run_cases, args=(theirs, seeds, program, deadline), daemon=True
+            target=_run_cases, args=(theirs, first, seeds, deadline), daemon=True
         )
         self.process.start()
         theirs.close()
-        self.program = program
+        self.first = first
         self.running: tuple[int, int] | None = None
         self.heard_at = time.monotonic()
         self.is_done = False
@@ -155,34 +158,40 @@ class _Worker:
         self.running = None
         self.seeds.add(seed)
         self.num_schedules += 1
-        return Failure(Case(seed, self.program), number, outcome) if outcome.kind else None
+        return Failure(replace(self.first, seed=seed), number, outcome) if outcome.kind else None
 
     def _end(self) -> Failure | None:
         self.process.join()
         self.is_done = True
         return None if self.running is None else self._failure("crash", f"exit code {self.process.exitcode}")
 
-    def check_hang(self) -> Failure | None:
-        if self.running is None or time.monotonic() - self.heard_at < CASE_TIMEOUT_S:
+    def check_hang(self, timeout_s: float) -> Failure | None:
+        if self.running is None or time.monotonic() - self.heard_at < timeout_s:
             return None
-        return self._failure("hang", f"no answer for {CASE_TIMEOUT_S:.0f} s")
+        return self._failure("hang", f"no answer for {timeout_s:.0f} s")
 
     def _failure(self, kind: str, text: str) -> Failure:
         assert self.running is not None
         seed, number = self.running
-        return Failure(Case(seed, self.program), number, Outcome(kind, text))
+        return Failure(replace(self.first, seed=seed), number, Outcome(kind, text))
 
     def stop(self) -> None:
         self.process.kill()
         self.process.join()
 
 
-def run(seed: int, seconds: float, num_cases: int | None, program: str | None, num_jobs: int) -> Failure | None:
-    """Run cases from `seed` on; print progress; return the first failure."""
+def run(
+    first: Case,
+    seconds: float,
+    num_cases: int | None = None,
+    num_jobs: int = 1,
+    timeout_s: float = CASE_TIMEOUT_S,
+) -> Failure | None:
+    """Run cases, the first with the given seed and each with the next; print progress; return the first failure."""
     start = time.monotonic()
     deadline = time.time() + seconds
-    last = sys.maxsize if num_cases is None else seed + num_cases
-    workers = [_Worker(range(seed + n, last, num_jobs), program, deadline) for n in range(num_jobs)]
+    end = sys.maxsize if num_cases is None else first.seed + num_cases
+    workers = [_Worker(first, range(first.seed + n, end, num_jobs), deadline) for n in range(num_jobs)]
     told_at = start
     failure: Failure | None = None
     while failure is None and not all(worker.is_done for worker in workers):
@@ -190,7 +199,7 @@ def run(seed: int, seconds: float, num_cases: int | None, program: str | None, n
         for ready in wait(list(busy), timeout=1.0):
             failure = failure or busy[ready].receive()  # type: ignore[index]  # of the connections that were given
         for worker in workers:
-            failure = failure or worker.check_hang()
+            failure = failure or worker.check_hang(timeout_s)
         if time.monotonic() - told_at >= PROGRESS_EVERY_S:
             told_at = time.monotonic()
             _tell(start, workers, "")
@@ -207,15 +216,15 @@ def _tell(start: float, workers: list[_Worker], verdict: str) -> None:
     print(f"{elapsed_s:7.1f} s  {num_programs} programs  {num_schedules} schedules  {verdict}".rstrip(), flush=True)
 
 
-def _outcome_of(failure: Failure, steps: tuple[Step, ...]) -> Outcome:
+def _outcome_of(failure: Failure, steps: tuple[Step, ...], timeout_s: float) -> Outcome:
     """Try these steps in a process of their own."""
     reports, theirs = _SPAWN.Pipe(duplex=False)
     process = _SPAWN.Process(target=_try_steps, args=(theirs, failure.case, failure.number, steps), daemon=True)
     process.start()
     theirs.close()
     try:
-        if not reports.poll(CASE_TIMEOUT_S):
-            return Outcome("hang", f"no answer for {CASE_TIMEOUT_S:.0f} s")
+        if not reports.poll(timeout_s):
+            return Outcome("hang", f"no answer for {timeout_s:.0f} s")
         outcome: Outcome = reports.recv()
         return outcome
     except EOFError:
@@ -226,7 +235,9 @@ def _outcome_of(failure: Failure, steps: tuple[Step, ...]) -> Outcome:
         process.join()
 
 
-def shrink(failure: Failure, steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], Outcome]:
+def shrink(
+    failure: Failure, steps: tuple[Step, ...], timeout_s: float = CASE_TIMEOUT_S
+) -> tuple[tuple[Step, ...], Outcome]:
     """The steps without those that the failure does not need, and how that fails."""
     outcome = failure.outcome
     was_shorter = True
@@ -234,13 +245,13 @@ def shrink(failure: Failure, steps: tuple[Step, ...]) -> tuple[tuple[Step, ...],
         was_shorter = False
         for n in reversed(range(len(steps))):
             fewer = steps[:n] + steps[n + 1 :]
-            tried = _outcome_of(failure, fewer)
+            tried = _outcome_of(failure, fewer, timeout_s)
             if tried.kind == failure.outcome.kind:
                 steps, outcome, was_shorter = fewer, tried, True
     return steps, outcome
 
 
-def report(failure: Failure) -> None:
+def report(failure: Failure, timeout_s: float = CASE_TIMEOUT_S) -> None:
     """Print what failed, first as it was found and then with as few steps as it needs."""
     from tilewright.ir import format_nest, lower
 
@@ -254,7 +265,7 @@ def report(failure: Failure) -> None:
         print(f"{format_tensor(tensor)}  # {tensor.dtype}{list(tensor.shape)}")
     schedule = case.schedule(task, failure.number)
     print(f"\n{schedule.trace}\n\n{schedule}\n\nshrinking ...", flush=True)
-    steps, outcome = shrink(failure, schedule.steps)
+    steps, outcome = shrink(failure, schedule.steps, timeout_s)
     small = Trace(steps).apply(task)
     print(f"\n{small.trace}\n\n{small}\n", flush=True)
     try:
@@ -270,11 +281,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, help="how many cases to run at most (default: as many as time allows)")
     parser.add_argument("--seed", type=int, help="the seed of the first case; the next has the next (default: any)")
     parser.add_argument("--program", choices=FAMILIES, help="try only this family of programs")
+    parser.add_argument("--target", default=NATIVE, help=f"the target to compile for; it must run here ({NATIVE})")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes run cases (default: 1)")
     options = parser.parse_args(arguments)
     seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4), "little")
     print(f"seed {seed}", flush=True)
-    failure = run(seed, options.seconds, options.cases, options.program, max(1, options.jobs))
+    failure = run(Case(seed, options.program, options.target), options.seconds, options.cases, max(1, options.jobs))
     if failure is None:
         return 0
     report(failure)
