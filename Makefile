@@ -9,8 +9,8 @@ INSTALLED       := .venv/.installed
 PEERS_INSTALLED := .venv/.peers-installed
 NATIVE          := $(wildcard src/tilewright/runtime/native/*.[ch])
 
-CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
-HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null
+CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
+HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
 .PHONY: help install demo test lint format bench fuzz qemu cross-tools hooks clean
 

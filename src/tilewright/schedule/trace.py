@@ -24,8 +24,7 @@ class Trace:
     def apply(self, task: Task) -> Schedule:
         """Replay on a task: the same steps give the same schedule."""
         schedule = Schedule(task)
-        for step in self.steps:
-            schedule.apply(step)
+        schedule.replay(self.steps)
         return schedule
 
     def candidate(self, row: int) -> Trace:
