@@ -9,9 +9,9 @@ import numpy as np
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import Range, enclosing_loops, range_of
-from tilewright.schedule.loop import Loop, Split
+from tilewright.schedule.loop import Fuse, Loop, Split
 from tilewright.schedule.stage import Layout, Stage
-from tilewright.schedule.values import divides, global_values, loop_value, loop_var, number
+from tilewright.schedule.values import divides, global_values, loop_value, loop_var, number, plus, times
 from tilewright.te import (
     DTYPES,
     Axis,
@@ -157,18 +157,21 @@ def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
         raise ScheduleError(
             f"{reader.name} reads `{reads[0]}` at an index from memory; pack needs an index of loops only"
         )
-    values = global_values(schedule, reader, loop_var)
+    leaves = (*enclosing_loops(reader), *reader.leaves)
+    around = [part for loop in leaves for part in _parts(loop)]
+    values = global_values(schedule, reader, loop_var, {part: part.var for part in around})
+    values.update((loop.var, _from_parts(schedule, loop)) for loop in leaves)  # named by the read of a packed source
     indices = [substitute(index, values) for index in reads[0].indices]
     used: set[Var] = set()
     for index in indices:
         visit(index, lambda e: used.add(e) if isinstance(e, Var) else None)
-    loops = [loop for loop in (*enclosing_loops(reader), *reader.leaves) if loop.var in used]
+    loops = [loop for loop in around if loop.var in used]
     axes = _layout_axes(schedule, loops)
     renamed: dict[Var, Expr] = {loop.var: axis for loop, axis in zip(loops, axes, strict=True)}
     body = _guarded_read(source.tensor, [substitute(index, renamed) for index in indices])
     name = schedule.unique_name(f"{source.name}.pack")
     packed = Tensor(name, tuple(axis.extent for axis in axes), source.tensor.dtype, axes, body)
-    layout = tuple(loop.var for loop in loops)
+    layout = tuple(loop_value(loop.stage, loop, schedule.extents, loop_var) for loop in loops)
     _replace_body(
         reader,
         replace_reads(
@@ -180,8 +183,27 @@ def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
         stage.packed_by = (*stage.packed_by, name)
     made = schedule.add_stage(packed)
     made.packs = source.tensor
-    made.layout = Layout(reader, reads[0].indices, tuple(loops), tuple(indices))
+    leaf_values = global_values(schedule, reader, loop_var)
+    found = tuple(substitute(index, leaf_values) for index in reads[0].indices)
+    made.layout = Layout(reader, reads[0].indices, tuple(loops), found)
     return made
+
+
+def _parts(loop: Loop) -> list[Loop]:
+    """The loops that a fused loop was made of, so that only those that matter take part in a layout."""
+    for relation in loop.stage.relations:
+        if isinstance(relation, Fuse) and relation.fused is loop:
+            return [*_parts(relation.first), *_parts(relation.second)]
+    return [loop]
+
+
+def _from_parts(schedule: Schedule, loop: Loop) -> Expr:
+    """The value of a fused loop from those of the loops it was made of."""
+    for relation in loop.stage.relations:
+        if isinstance(relation, Fuse) and relation.fused is loop:
+            first, second = _from_parts(schedule, relation.first), _from_parts(schedule, relation.second)
+            return plus(times(first, schedule.extents[relation.second]), second)
+    return loop.var
 
 
 def _layout_axes(schedule: Schedule, loops: list[Loop]) -> tuple[Axis, ...]:

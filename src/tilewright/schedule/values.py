@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilewright.schedule.stage import Stage
 
 ZERO = Const("int64", 0)
+_NOTHING: Mapping[Loop, Expr] = {}
 
 
 def loop_var(loop: Loop) -> Expr:
@@ -51,21 +52,25 @@ def loop_value(
     extents: Mapping[Loop, Extent],
     leaf: Callable[[Loop], Expr],
     inner: frozenset[Loop] = frozenset(),
+    known: Mapping[Loop, Expr] = _NOTHING,
 ) -> Expr:
     """The value of `loop` (from zero, within its stage's part) from the values of the leaves it is made of.
 
-    With `inner`: its least value while those leaves run and all others stand still.
+    With `inner`: its least value while those leaves run and all others stand still. Loops that are `known` stand for
+    themselves as long as they stand still.
     """
+    if loop in known and inner.isdisjoint(stage.leaves_of(loop)):
+        return known[loop]
     relation = stage.made_into.get(loop)
     if relation is None:
         return ZERO if loop in inner else leaf(loop)
     if isinstance(relation, Split):
         tile, whole = extents[relation.inner], extents[relation.parent]
-        start = times(loop_value(stage, relation.outer, extents, leaf, inner), tile)
+        start = times(loop_value(stage, relation.outer, extents, leaf, inner, known), tile)
         if not loop.is_reduce and not divides(tile, whole) and not isinstance(start, Const):
             start = Binary("int64", "min", start, number(whole - tile))
-        return plus(start, loop_value(stage, relation.inner, extents, leaf, inner))
-    fused = loop_value(stage, relation.fused, extents, leaf, inner)
+        return plus(start, loop_value(stage, relation.inner, extents, leaf, inner, known))
+    fused = loop_value(stage, relation.fused, extents, leaf, inner, known)
     if _is(fused, 0):
         return ZERO
     size = number(extents[relation.second])
@@ -87,7 +92,7 @@ def divides(tile: Extent, whole: Extent) -> bool:
     return bool(np.all(whole % tile == 0))
 
 
-def domain_bases(schedule: Schedule, stage: Stage) -> list[Expr]:
+def domain_bases(schedule: Schedule, stage: Stage, known: Mapping[Loop, Expr] = _NOTHING) -> list[Expr]:
     """Where the part of `stage` that is computed at its attach point begins, axis by axis."""
     level = stage.attach_loop
     if level is None:
@@ -96,14 +101,14 @@ def domain_bases(schedule: Schedule, stage: Stage) -> list[Expr]:
     region = required_region(schedule, stage, level, extents)
     host = level.stage
     inner = frozenset(host.leaves[host.leaves.index(level) + 1 :])
-    host_bases = dict(zip(host.axes, domain_bases(schedule, host), strict=True))
+    host_bases = dict(zip(host.axes, domain_bases(schedule, host, known), strict=True))
 
     def symbol_value(symbol: Symbol) -> Expr:
         if isinstance(symbol, Opaque):
             return Binary("int64", symbol.op, expression(symbol.a), expression(symbol.b))
         if not isinstance(symbol, Axis):
             return symbol
-        local = loop_value(host, host.loop_of_axis[symbol], extents, loop_var, inner)
+        local = loop_value(host, host.loop_of_axis[symbol], extents, loop_var, inner, known)
         return plus(host_bases[symbol], local) if symbol in host_bases else local
 
     def expression(r: Range) -> Expr:
@@ -128,10 +133,12 @@ def _clamped(start: Expr, r: Range, dim: Extent) -> Expr:
     return Binary("int64", "max", ZERO, Binary("int64", "min", start, number(dim - extent)))
 
 
-def global_values(schedule: Schedule, stage: Stage, leaf: Callable[[Loop], Expr]) -> dict[Var, Expr]:
+def global_values(
+    schedule: Schedule, stage: Stage, leaf: Callable[[Loop], Expr], known: Mapping[Loop, Expr] = _NOTHING
+) -> dict[Var, Expr]:
     """The value of every axis of `stage`, from the values of its leaves."""
-    bases = dict(zip(stage.axes, domain_bases(schedule, stage), strict=True))
+    bases = dict(zip(stage.axes, domain_bases(schedule, stage, known), strict=True))
     return {
-        axis: plus(bases.get(axis, ZERO), loop_value(stage, loop, schedule.extents, leaf))
+        axis: plus(bases.get(axis, ZERO), loop_value(stage, loop, schedule.extents, leaf, known=known))
         for axis, loop in stage.loop_of_axis.items()
     }
