@@ -44,7 +44,9 @@ class Task:
     """The computed tensors, producers before consumers."""
     _hash: str = field(repr=False, compare=False)
 
-    def __init__(self, inputs: Tensor | Sequence[Tensor], outputs: Tensor | Sequence[Tensor], name: str = "task") -> None:
+    def __init__(
+        self, inputs: Tensor | Sequence[Tensor], outputs: Tensor | Sequence[Tensor], name: str = "task"
+    ) -> None:
         outs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
         ins = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         _check_arguments(ins, outs)

@@ -433,6 +433,7 @@ CASES: dict[str, Case] = {
         gemm_relu,
         _pack_constant,
         """
+        # B.pack: once, by kernel.bind
         for j.0 in range(3):
           for k in range(10):
             for j.1 in range(4):

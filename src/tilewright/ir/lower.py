@@ -96,14 +96,14 @@ class NestBuilder:
         for stage in reversed(self.schedule.active_stages):
             self._place(stage)
         roots = [stage for stage in self.schedule.active_stages if stage.attach_loop is None]
-        packs = [self._pack(stage) for stage in roots if self.is_prepacked(stage)]
+        packs = [self._pack(stage) for stage in roots if self.schedule.is_prepacked(stage)]
         arguments = list(inputs)
         for pack in packs:
             arguments[pack.position] = pack.packed
         statements: list[Stmt] = []
         scratch: list[Buffer] = []
         for stage in roots:
-            if self.is_prepacked(stage):
+            if self.schedule.is_prepacked(stage):
                 continue
             statements.append(StageLowering(self, stage).nest())
             if not stage.is_output:
@@ -111,12 +111,6 @@ class NestBuilder:
         outputs = [self.buffers[t.name] for t in task.outputs]
         body = block(statements, tuple(scratch))
         return Module(LoopNest(task.name, (*arguments, *outputs), body), tuple(packs))
-
-    def is_prepacked(self, stage: Stage) -> bool:
-        """A packed constant input at the root is laid out once, before the kernel runs."""
-        if stage.packs is None or stage.attach_loop is not None or not stage.packs.is_constant:
-            return False
-        return self.schedule.consumers(self.schedule[stage.packs]) == [stage]
 
     def _pack(self, stage: Stage) -> Pack:
         source = stage.packs
@@ -130,7 +124,7 @@ class NestBuilder:
     def _place(self, stage: Stage) -> None:
         shape = tuple(self.extents[stage.loop_of_axis[axis]] for axis in stage.axes)
         dtype = stage.tensor.dtype
-        scope = OUTPUT if stage.is_output else PACKED if self.is_prepacked(stage) else LOCAL
+        scope = OUTPUT if stage.is_output else PACKED if self.schedule.is_prepacked(stage) else LOCAL
         if scope == LOCAL and stage.reduction is not None:
             dtype = accumulator_dtype(dtype)
         self.buffers[stage.name] = Buffer(stage.name, shape, dtype, scope)

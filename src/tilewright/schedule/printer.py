@@ -19,6 +19,8 @@ def format_schedule(schedule: Schedule) -> str:
     lines: list[str] = []
     for stage in schedule.active_stages:
         if stage.attach_loop is None:
+            if schedule.is_prepacked(stage):
+                lines.append(f"# {stage.name}: once, by kernel.bind")
             _format_stage(schedule, stage, 0, lines)
     return "\n".join(lines)
 

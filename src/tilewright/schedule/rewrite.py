@@ -160,8 +160,9 @@ def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
     leaves = (*enclosing_loops(reader), *reader.leaves)
     around = [part for loop in leaves for part in _parts(loop)]
     values = global_values(schedule, reader, loop_var, {part: part.var for part in around})
-    values.update((loop.var, _from_parts(schedule, loop)) for loop in leaves)  # named by the read of a packed source
-    indices = [substitute(index, values) for index in reads[0].indices]
+    # The read of a packed source, or where an attached reader begins, may name fused loops themselves.
+    from_parts: dict[Var, Expr] = {loop.var: _from_parts(schedule, loop) for loop in leaves}
+    indices = [substitute(substitute(index, values), from_parts) for index in reads[0].indices]
     used: set[Var] = set()
     for index in indices:
         visit(index, lambda e: used.add(e) if isinstance(e, Var) else None)

@@ -113,6 +113,13 @@ class Schedule:
         """The stages computed inside `loop`, producers before consumers."""
         return [stage for stage in self.active_stages if stage.attach_loop is loop]
 
+    def is_prepacked(self, stage: Stage) -> bool:
+        """Whether the stage is a constant input laid out once, by `kernel.bind`, and not whenever the kernel runs."""
+        source = stage.packs
+        if source is None or not source.is_constant or stage.attach_loop is not None:
+            return False
+        return self.consumers(self[source]) == [stage]
+
     @property
     def extents(self) -> dict[Loop, Extent]:
         """The extent of every loop, inferred from the consumers to the producers."""

@@ -47,7 +47,7 @@ class Step:
         return {"step": self.name, "stage": self.stage, "arguments": arguments}
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, Step) and str(self) == str(other)
+        return type(self) is type(other) and str(self) == str(other)
 
     def __hash__(self) -> int:
         return hash(str(self))
@@ -106,7 +106,9 @@ def _restructure(schedule: Schedule, stage: Stage, *loops: Loop) -> None:
             name = attached[0].name
             raise ScheduleError(f"stage {name} is attached at loop {loop.name}; change the loop before that")
         if loop in stage.annotations:
-            raise ScheduleError(f"loop {loop.name} is {DONE[loop.annotation]} already; change the loop before annotating it")
+            raise ScheduleError(
+                f"loop {loop.name} is {DONE[loop.annotation]} already; change the loop before annotating it"
+            )
 
 
 def _new_loop(stage: Stage, name: str, is_reduce: bool) -> Loop:
