@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.binary import KernelBinary
 from tilewright.codegen import GeneratedModule, Target, generate
-from tilewright.codegen.native import LoadedObject, compile_object
+from tilewright.codegen.native import compile_object
 from tilewright.errors import CodegenError
 from tilewright.ir import Module, lower
-from tilewright.runtime import Argument, Kernel, KernelSpec, PackSpec, default_threads
+from tilewright.runtime import Kernel, default_threads
 from tilewright.schedule import Schedule
 from tilewright.task import Task
-from tilewright.te import DTYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,36 +34,7 @@ class CompiledKernel:
             raise CodegenError(
                 f"code for target {self.target} cannot run on this machine; use target='llvm -mcpu=native' to run here"
             )
-        loaded = LoadedObject(self.object_code)
-        kernel = self.generated.kernel
-        spec = KernelSpec(
-            name=self.task.name,
-            inputs=self._inputs(loaded),
-            outputs=tuple(Argument(t.name, t.dtype, t.shape) for t in self.task.outputs),
-            entry_address=loaded.address(kernel.symbol),
-            workspace_bytes=kernel.workspace_bytes,
-            scratch_bytes=kernel.scratch_bytes,
-            num_threads=self.num_threads,
-            keepalive=loaded,
-        )
-        return Kernel(spec)
-
-    def _inputs(self, loaded: LoadedObject) -> tuple[Argument, ...]:
-        packed: dict[int, PackSpec] = {}
-        for pack, entry in zip(self.module.packs, self.generated.packs, strict=True):
-            buffer = pack.packed
-            packed[pack.position] = PackSpec(
-                entry_address=loaded.address(entry.symbol),
-                shape=buffer.shape,
-                dtype=buffer.dtype,
-                workspace_bytes=entry.workspace_bytes,
-                scratch_bytes=entry.scratch_bytes,
-                nbytes=buffer.num_elements * DTYPES[buffer.dtype].bytes,
-            )
-        return tuple(
-            Argument(t.name, t.dtype, t.shape, t.is_constant, packed.get(position))
-            for position, t in enumerate(self.task.inputs)
-        )
+        return KernelBinary.of(self).load(self.task, self.num_threads)
 
 
 def compile_schedule(

@@ -1,0 +1,107 @@
+"""`tilewright records`: look into record files, join them, thin them out, export them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilewright.records import Key, Record
+
+_HASH_DIGITS = 12
+
+
+def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand to the program's parser."""
+    parser = subcommands.add_parser("records", help="look into record files", description="Look into record files.")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    shown = _add_action(actions, "list", "one line for each task: trials, failures and the best latency")
+    shown.set_defaults(run=run_list)
+    best = _add_action(actions, "best", "the best record of each task, with the trace to paste")
+    best.add_argument("--task", default="", metavar="HASH", help="only tasks whose hash begins so")
+    best.set_defaults(run=run_best)
+    merge = _add_action(actions, "merge", "add the records of all files to another")
+    merge.add_argument("-o", "--output", required=True, metavar="OUT", help="made if it does not exist")
+    merge.set_defaults(run=run_merge)
+    prune = _add_action(actions, "prune", "keep only the fastest records of each task, in each file")
+    prune.add_argument("--keep", type=int, default=1, metavar="N", help="records of each task; default: %(default)s")
+    prune.set_defaults(run=run_prune)
+    export = _add_action(actions, "export", "print the records for other programs")
+    export.add_argument("--format", choices=("csv", "json"), default="csv", help="default: %(default)s")
+    export.set_defaults(run=run_export)
+
+
+def _add_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    return parser
+
+
+def run_list(arguments: argparse.Namespace) -> None:
+    from tilewright.records import group_by_task
+
+    rows: list[tuple[str, ...]] = [("workload", "task", "threads", "trials", "failed", "best", "target")]
+    rows += [_summary(key, records) for key, records in group_by_task(_read(arguments.files)).items()]
+    print(_table(rows))
+
+
+def run_best(arguments: argparse.Namespace) -> None:
+    from tilewright.records import fastest, group_by_task
+
+    for key, records in group_by_task(_read(arguments.files)).items():
+        record = fastest(records)
+        if record is not None and key.task.startswith(arguments.task):
+            assert record.latency_s is not None
+            name = record.workload or "task"
+            print(f"# {name} {key.task} on {key.target}, {key.threads} threads: {_milliseconds(record.latency_s)}")
+            print(record.trace)
+
+
+def run_merge(arguments: argparse.Namespace) -> None:
+    from tilewright.records import merge
+
+    print(f"{arguments.output}: {merge(arguments.files, arguments.output)} records")
+
+
+def run_prune(arguments: argparse.Namespace) -> None:
+    from tilewright.records import prune
+
+    for file in arguments.files:
+        before, after = prune(file, arguments.keep)
+        print(f"{file}: {after} of {before} records kept")
+
+
+def run_export(arguments: argparse.Namespace) -> None:
+    from tilewright.records import export
+
+    sys.stdout.write(export(_read(arguments.files), arguments.format))
+
+
+def _read(files: Sequence[str]) -> list[Record]:
+    from tilewright.records import read_records
+
+    return [record for file in files for record in read_records(file)]
+
+
+def _summary(key: Key, records: list[Record]) -> tuple[str, ...]:
+    from tilewright.records import fastest
+
+    best = fastest(records)
+    num_failed = sum(record.latency_s is None for record in records)
+    latency = "none valid" if best is None or best.latency_s is None else _milliseconds(best.latency_s)
+    name = next((record.workload for record in records if record.workload), "-")
+    return (name, key.task[:_HASH_DIGITS], str(key.threads), str(len(records)), str(num_failed), latency, key.target)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.4g} ms"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)

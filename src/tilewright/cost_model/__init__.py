@@ -1,0 +1,33 @@
+"""Cost models: given the features of candidates, scores by which to rank them.
+
+`base.py` has the interface, `dataset.py` what a model learns from, `metrics.py` how good a ranking is. A model is one
+class in a file of its own; `create` makes one by name, `load` reads one from a file, whichever it is.
+"""
+
+from tilewright.cost_model.base import CostModel
+from tilewright.cost_model.boosted_trees import BoostedTrees
+from tilewright.cost_model.dataset import Dataset
+from tilewright.cost_model.metrics import (
+    average_peak_score,
+    mean_over_tasks,
+    pairwise_accuracy,
+    peak_score,
+    top_k_recall,
+)
+from tilewright.cost_model.random import RandomModel
+from tilewright.cost_model.registry import create, load, names
+
+__all__ = [
+    "BoostedTrees",
+    "CostModel",
+    "Dataset",
+    "RandomModel",
+    "average_peak_score",
+    "create",
+    "load",
+    "mean_over_tasks",
+    "names",
+    "pairwise_accuracy",
+    "peak_score",
+    "top_k_recall",
+]

@@ -1,0 +1,61 @@
+"""A cost model that needs no data: a roofline over the loop analysis. It ranks the first round of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost_model.base import CostModel
+from tilewright.cost_model.dataset import Dataset
+from tilewright.features import CYCLES_PER_SECOND, ESTIMATE, FEATURE_NAMES, Hardware, estimate_cycles, roofline
+from tilewright.schedule import Schedule
+
+
+@dataclass(kw_only=True, eq=False)
+class AnalyticalModel(CostModel):
+    """Seconds as the sum over statements of what bounds each; the score is minus their logarithm.
+
+    The statements' features hold the estimate already; `score_schedule` makes it without the other features.
+    """
+
+    name: ClassVar[str] = "analytical"
+
+    @property
+    def is_fitted(self) -> bool:
+        return True
+
+    def fit(self, dataset: Dataset) -> None:
+        """There is nothing to learn."""
+
+    def _predict(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        cycles = np.exp2(features[:, :, FEATURE_NAMES.index(ESTIMATE)].astype(np.float64)) - 1
+        return _score(cycles.sum(axis=1))
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        pass
+
+
+def score_schedule(schedule: Schedule, n: int, hardware: Hardware) -> NDArray[np.float64]:
+    """The model's score of each of the `n` candidates of a population, straight from the schedule.
+
+    >>> import tilewright as tw
+    >>> from tilewright import te
+    >>> A = te.placeholder((64, 64), name="A")
+    >>> s = tw.Schedule(tw.Task([A], [te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")]))
+    >>> s["B"].vectorize(s["B"].split("j", np.array([1, 16]))[1])
+    >>> narrow, wide = score_schedule(s, 2, Hardware.from_target(tw.Target.native()))
+    >>> bool(wide > narrow)
+    True
+    """
+    return _score(estimate_cycles(roofline(schedule, n, hardware)).sum(axis=0))
+
+
+def _score(cycles: NDArray[np.float64]) -> NDArray[np.float64]:
+    return -np.log(np.maximum(cycles, 1) / CYCLES_PER_SECOND)

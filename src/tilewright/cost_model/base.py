@@ -1,0 +1,129 @@
+"""The interface of a cost model, and its file: arrays with a JSON header in one .npz, never a pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost_model.dataset import Dataset
+from tilewright.errors import UsageError
+
+FORMAT = "tilewright-cost-model"
+FORMAT_VERSION = 1
+_HEADER = "header"
+
+_Model = TypeVar("_Model", bound="CostModel")
+
+
+@dataclasses.dataclass(kw_only=True, eq=False)
+class CostModel(ABC):
+    """Ranks candidates by their features. A model is a dataclass: its options are the fields that `__init__` takes.
+
+    The constructor stores options and does no work. What is learned ends in `_` and is not in `__init__`. Scores are
+    higher for faster programs, and comparable within one task.
+    """
+
+    name: ClassVar[str]
+    """What the model is called on the command line and in files."""
+
+    @property
+    @abstractmethod
+    def is_fitted(self) -> bool:
+        """Whether `predict` can be called."""
+
+    @abstractmethod
+    def fit(self, dataset: Dataset) -> None:
+        """Learn from scratch."""
+
+    def update(self, dataset: Dataset) -> None:
+        """Learn from all data so far, of which an earlier call saw a part; cheaper than `fit` where a model can."""
+        self.fit(dataset)
+
+    def predict(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """A score for each candidate of a population, from features[candidate, statement, feature]."""
+        if features.ndim != 3:
+            raise UsageError(
+                f"features of a population are [candidate, statement, feature], got the shape {features.shape}; "
+                f"a single candidate is features[np.newaxis]"
+            )
+        if not self.is_fitted:
+            raise UsageError(f"the cost model {self.name} has learned nothing yet; call fit, or load a model")
+        if len(features) == 0:
+            return np.zeros(0)
+        return self._predict(features)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the constructor, as they are now."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write options and what was learned. A file that is there already is replaced in one step."""
+        header = {"format": FORMAT, "version": FORMAT_VERSION, "model": self.name, "options": self.options}
+        arrays = {_HEADER: text_array(json.dumps(header)), **self._state()}
+        partial = Path(f"{os.fspath(path)}.partial")
+        with open(partial, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        partial.replace(path)
+
+    @classmethod
+    def load(cls: type[_Model], path: str | os.PathLike[str]) -> _Model:
+        """The model that `save` wrote to `path`."""
+        header, arrays = read_file(path)
+        if header["model"] != cls.name:
+            raise UsageError(
+                f"{os.fspath(path)} holds the cost model {header['model']}, not {cls.name}; "
+                f"tilewright.cost_model.load reads either"
+            )
+        model = cls(**header["options"])
+        model._restore(arrays)
+        return model
+
+    @abstractmethod
+    def _predict(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """`predict` of a fitted model, for at least one candidate."""
+
+    @abstractmethod
+    def _state(self) -> dict[str, NDArray[Any]]:
+        """What was learned, as arrays."""
+
+    @abstractmethod
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `_state` gave."""
+
+
+def text_array(text: str) -> NDArray[np.uint8]:
+    """Text as bytes that fit into a .npz."""
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays of a cost model's file."""
+    what = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise zipfile.BadZipFile("it is not a .npz")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as members:
+                arrays = {name: members[name] for name in members.files}
+        header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
+    except FileNotFoundError:
+        raise UsageError(f"a cost model is read from a file, but {what} is not there; check the path") from None
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{what} is not the file of a cost model: {error}; save the model again") from error
+    if header.get("format") != FORMAT or header.get("version") != FORMAT_VERSION:
+        raise UsageError(
+            f"a cost model's file has format {FORMAT} version {FORMAT_VERSION}, got {header.get('format')} "
+            f"version {header.get('version')} in {what}; save the model again with this version"
+        )
+    return header, arrays

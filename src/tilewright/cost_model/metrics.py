@@ -1,0 +1,88 @@
+"""How good a ranking is. Scores rank candidates of one task; labels are their true throughput, higher is better.
+
+`mean_over_tasks` takes any of these to a dataset of several tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.errors import UsageError
+
+Floats = NDArray[np.float64]
+
+
+def pairwise_accuracy(scores: Floats, labels: Floats) -> float:
+    """The share of pairs with different labels whose scores are in the same order; equal scores count half.
+
+    >>> pairwise_accuracy(np.array([3.0, 1.0, 1.0]), np.array([0.9, 0.5, 0.5]))
+    1.0
+    """
+    _check(scores, labels)
+    right = num_pairs = 0.0
+    # A row at a time: all pairs of ten thousand programs at once would not fit into memory.
+    for i in range(len(scores) - 1):
+        label_order = np.sign(labels[i + 1 :] - labels[i])
+        agreement = label_order * np.sign(scores[i + 1 :] - scores[i])
+        right += np.count_nonzero(agreement > 0) + 0.5 * np.count_nonzero((agreement == 0) & (label_order != 0))
+        num_pairs += np.count_nonzero(label_order)
+    return float(right / num_pairs) if num_pairs else 1.0
+
+
+def top_k_recall(scores: Floats, labels: Floats, k: int) -> float:
+    """The share of the k best candidates that are among the k with the highest scores.
+
+    >>> top_k_recall(np.array([3.0, 1.0, 2.0]), np.array([0.9, 0.5, 0.1]), k=2)
+    0.5
+    """
+    k = _check(scores, labels, k)
+    return len(np.intersect1d(_best(scores, k), _best(labels, k))) / k
+
+
+def peak_score(scores: Floats, labels: Floats, k: int) -> float:
+    """The best label among the k candidates with the highest scores, relative to the best of all.
+
+    >>> peak_score(np.array([3.0, 1.0, 2.0]), np.array([0.4, 0.8, 0.2]), k=2)
+    0.5
+    """
+    k = _check(scores, labels, k)
+    best = labels.max()
+    return float(labels[_best(scores, k)].max() / best) if best > 0 else 1.0
+
+
+def average_peak_score(scores: Floats, labels: Floats, k: int) -> float:
+    """The mean of `peak_score` for 1 to k: how soon a good candidate comes up, not only whether."""
+    k = _check(scores, labels, k)
+    best = labels.max()
+    if best <= 0:
+        return 1.0
+    return float(np.maximum.accumulate(labels[_best(scores, k)]).mean() / best)
+
+
+def mean_over_tasks(
+    metric: Callable[[Floats, Floats], float], scores: Floats, labels: Floats, tasks: NDArray[np.int64]
+) -> float:
+    """The mean of a metric over tasks, each weighted by its number of programs."""
+    _check(scores, labels)
+    ids, counts = np.unique(tasks, return_counts=True)
+    values = [metric(scores[tasks == task], labels[tasks == task]) for task in ids]
+    return float(np.average(values, weights=counts))
+
+
+def _best(values: Floats, k: int) -> NDArray[np.int64]:
+    """The k highest, the first among equals."""
+    return np.argsort(-values, kind="stable")[:k]
+
+
+def _check(scores: Floats, labels: Floats, k: int = 1) -> int:
+    """`k`, or the number of candidates if that is less."""
+    if scores.ndim != 1 or scores.shape != labels.shape or len(scores) == 0:
+        raise UsageError(
+            f"a metric compares as many scores as labels, at least one; got shapes {scores.shape} and {labels.shape}"
+        )
+    if k < 1:
+        raise UsageError(f"k is at least 1, got {k}")
+    return min(k, len(scores))

@@ -1,0 +1,44 @@
+"""Cost models by name, for the command line and for files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tilewright.cost_model.base import CostModel, read_file
+from tilewright.cost_model.boosted_trees import BoostedTrees
+from tilewright.cost_model.random import RandomModel
+from tilewright.errors import UsageError
+
+_MODELS: dict[str, type[CostModel]] = {model.name: model for model in (BoostedTrees, RandomModel)}
+
+
+def names() -> list[str]:
+    """The names that `create` takes."""
+    return list(_MODELS)
+
+
+def create(name: str, **options: Any) -> CostModel:
+    """A new model by name.
+
+    >>> create("random", seed=1)
+    RandomModel(seed=1)
+    """
+    model = _model(name)
+    known = model().options
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise UsageError(f"the options of the cost model {name} are {', '.join(known)}; got {', '.join(unknown)}")
+    return model(**options)
+
+
+def load(path: str | os.PathLike[str]) -> CostModel:
+    """The model in a file, of whichever class it is."""
+    header, _ = read_file(path)
+    return _model(header["model"]).load(path)
+
+
+def _model(name: str) -> type[CostModel]:
+    if name not in _MODELS:
+        raise UsageError(f"a cost model is one of {', '.join(_MODELS)}, got {name!r}")
+    return _MODELS[name]

@@ -1,0 +1,172 @@
+"""What a statement touches of each buffer, at every level of its loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.features.regions import Floats, Number, Region
+from tilewright.schedule import Schedule, Stage, accumulator_dtype
+from tilewright.te import DTYPES, Expr, Tensor
+
+READ, WRITE, READ_WRITE = "read", "write", "readwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One buffer of one statement. Arrays are [levels, candidates], as in `regions`.
+
+    `span` is the distance in elements from the first to the last element touched, `elements` how many different ones,
+    `lines` how many cache lines hold them. `loops` are the positions of the loops that move the access.
+    """
+
+    buffer: str
+    kind: str
+    element_bytes: int
+    num_accesses: int  # reads and writes in one execution of the statement
+    is_intermediate: bool  # another statement of the kernel writes it, or reads what this one writes
+    num_around: int  # how many of the loops are outside its allocation: each of their iterations fills it anew
+    loops: frozenset[int]
+    span: Floats
+    elements: Floats
+    lines: Floats
+
+    def stride_of(self, position: int, extent: Floats) -> Floats:
+        """How many elements one step of the loop at `position` moves the access, on average; 0 where it runs once."""
+        moved: Floats = self.span[position] - self.span[position + 1]
+        return moved / np.maximum(extent - 1, 1)
+
+
+def is_prepacked(schedule: Schedule, stage: Stage) -> bool:
+    """A packed constant input at the root is laid out once, before the kernel runs: it is no statement of it."""
+    if stage.packs is None or stage.attach_loop is not None or not stage.packs.is_constant:
+        return False
+    return schedule.consumers(schedule[stage.packs]) == [stage]
+
+
+def find_accesses(schedule: Schedule, regions: dict[Stage, Region], stage: Stage, line_bytes: int) -> list[Access]:
+    """The accesses of the stage's statement: what it writes, then what it reads, a buffer once."""
+    read_by: dict[Tensor, list[tuple[Expr, ...]]] = {}
+    for read in stage.reads:
+        read_by.setdefault(read.tensor, []).append(read.indices)
+    reader = AccessReader(schedule, regions, regions[stage], line_bytes)
+    written = reader.access(stage.tensor, [stage.axes], WRITE if stage.reduction is None else READ_WRITE)
+    return [written, *(reader.access(tensor, indices, READ) for tensor, indices in read_by.items())]
+
+
+class AccessReader:
+    """Measures the accesses of one statement."""
+
+    def __init__(self, schedule: Schedule, regions: dict[Stage, Region], region: Region, line_bytes: int) -> None:
+        self.schedule = schedule
+        self.regions = regions
+        self.region = region
+        self.line_bytes = line_bytes
+
+    def access(self, tensor: Tensor, index_tuples: list[tuple[Expr, ...]], kind: str) -> Access:
+        producer = self.schedule[tensor]
+        element_bytes = DTYPES[self._dtype(producer)].bytes
+        shape = self._shape(producer)
+        fixed = 0 if producer.is_placeholder else self.regions[producer].num_around
+        hulls: list[Floats] = []
+        counts: list[Floats] = []
+        loops: frozenset[int] = frozenset()
+        is_shared = False
+        for dim, size in enumerate(shape):
+            hull, count, used = self._dimension(index_tuples, dim, size, fixed)
+            is_shared |= not loops.isdisjoint(used)
+            loops |= used
+            hulls.append(hull)
+            counts.append(count)
+        elements = _product(counts, self.region.path.inner)
+        if is_shared:  # a fused loop moves several dimensions together
+            elements = np.minimum(elements, self.region.path.product_of(loops))
+        strides = _strides(shape)
+        span = np.zeros_like(self.region.path.inner)
+        for hull, stride in zip(hulls, strides, strict=True):
+            span += (hull - 1) * stride
+        is_intermediate = not (producer.is_placeholder or producer.is_output or is_prepacked(self.schedule, producer))
+        return Access(
+            buffer=tensor.name,
+            kind=kind,
+            element_bytes=element_bytes,
+            num_accesses=2 if kind == READ_WRITE else len(index_tuples),
+            is_intermediate=is_intermediate,
+            num_around=fixed,
+            loops=loops,
+            span=span,
+            elements=elements,
+            lines=self._lines(hulls, counts, shape, span, element_bytes),
+        )
+
+    def _dtype(self, producer: Stage) -> str:
+        dtype = producer.tensor.dtype
+        is_local = not producer.is_placeholder and not producer.is_output
+        return accumulator_dtype(dtype) if is_local and producer.reduction is not None else dtype
+
+    def _shape(self, producer: Stage) -> list[Number]:
+        if producer.is_placeholder:
+            return list(producer.tensor.shape)
+        return [self.schedule.extents[producer.loop_of_axis[axis]] for axis in producer.axes]  # type: ignore[misc]
+
+    def _dimension(
+        self, index_tuples: list[tuple[Expr, ...]], dim: int, size: Number, fixed: int
+    ) -> tuple[Floats, Floats, frozenset[int]]:
+        """The extent of what is touched of one dimension, how much of that is really touched, and by which loops.
+
+        A buffer that is allocated inside the `fixed` outermost loops is filled anew in each of their iterations.
+        """
+        region = self.region
+        width, form = region.hull(index_tuples, dim, size)
+        loops = form.loops if form is not None else frozenset(range(len(region.path.loops)))
+        if fixed:
+            width = width.copy()
+            width[:fixed] = width[fixed]
+            loops = frozenset(position for position in loops if position >= fixed)
+        hull = width + 1
+        if form is not None and form.is_dense:
+            return hull, hull, loops
+        step = form.step if form is not None and len(index_tuples) == 1 else 1
+        dense = hull if step == 1 else np.floor(width / step) + 1
+        return hull, np.minimum(dense, region.path.product_of(loops) * len(index_tuples)), loops
+
+    def _lines(
+        self, hulls: list[Floats], counts: list[Floats], shape: list[Number], span: Floats, element_bytes: int
+    ) -> Floats:
+        """Cache lines that hold what is touched: runs of neighbours, and how many runs."""
+        if not hulls:
+            return np.ones_like(span)
+        run, num_runs, is_whole = hulls[-1], np.ones_like(span), hulls[-1] == shape[-1]
+        for hull, count, size in zip(hulls[-2::-1], counts[-2::-1], shape[-2::-1], strict=True):
+            num_runs *= np.where(is_whole, 1.0, count)
+            run = np.where(is_whole, run * hull, run)
+            is_whole &= hull == size
+        lines = self._run_lines(run * element_bytes, element_bytes)
+        if counts[-1] is not hulls[-1]:
+            lines = np.minimum(lines, counts[-1] * run / hulls[-1])
+        lines *= num_runs
+        return np.minimum(lines, (span + 1) * (element_bytes / self.line_bytes) + 1, out=lines)
+
+    def _run_lines(self, run_bytes: Floats, element_bytes: int) -> Floats:
+        """Lines of one run: exact where lines and runs fit into each other, else for a start anywhere in a line."""
+        lines = run_bytes / self.line_bytes
+        is_exact = (np.floor(lines) == lines) | (np.floor(1 / lines) == 1 / lines)
+        anywhere = lines + (1 - element_bytes / self.line_bytes)
+        return np.where(is_exact, np.maximum(lines, 1), anywhere)
+
+
+def _product(factors: list[Floats], like: Floats) -> Floats:
+    total = np.ones_like(like)
+    for factor in factors:
+        total *= factor
+    return total
+
+
+def _strides(shape: list[Number]) -> list[Number]:
+    strides: list[Number] = []
+    step: Number = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return strides[::-1]

@@ -1,0 +1,183 @@
+"""The loop analysis that features and the analytical model share: one `Statement` for each executed stage.
+
+Nothing is lowered and no candidate is looked at alone: every quantity is an array over the population, most of them
+for all levels of the loops at once (see `regions` for what a level is).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.features.accesses import READ, WRITE, Access, find_accesses, is_prepacked
+from tilewright.features.hardware import Hardware
+from tilewright.features.operations import count_operations, flops
+from tilewright.features.regions import Floats, LoopPath, Region, find_regions
+from tilewright.features.unrolling import Booleans, Unrolling
+from tilewright.schedule import PARALLEL, VECTORIZE, Schedule, Stage
+from tilewright.te import DTYPES
+
+Integers = npt.NDArray[np.int64]
+
+
+class Statement:
+    """The store, or the update of a reduction, of one stage, inside all loops that run around it."""
+
+    def __init__(self, schedule: Schedule, region: Region, accesses: list[Access], unrolling: Unrolling) -> None:
+        self.stage: Stage = region.stage
+        self.path: LoopPath = region.path
+        self.num_around = region.num_around
+        self.accesses = accesses
+        self.counts = count_operations(self.stage)
+        self.flops = flops(self.counts)
+        self.element_bytes = DTYPES[self.stage.tensor.dtype].bytes
+        self.is_reduce = np.array([loop.is_reduce for loop in self.path.loops], np.bool_).reshape(-1, 1)
+        self.unrolled: Booleans = np.array([unrolling.unrolled[loop] for loop in self.path.loops], np.bool_)
+        self.unrolled = self.unrolled.reshape(self.path.extents.shape)
+        self.register_level: Integers = np.where(
+            (level := unrolling.register_level(self.stage)) < 0, -1, level + self.num_around
+        )
+        self.working_set: Floats = np.zeros_like(self.path.inner)  # bytes of the lines that all that runs touches
+        self.needed: Floats = np.full(self.n, _numel(schedule, self.stage))  # iterations that compute something new
+
+    @property
+    def n(self) -> int:
+        return int(self.path.extents.shape[1])
+
+    @cached_property
+    def runs(self) -> Booleans:
+        """Which loops run more than once; the others do not exist in the nest."""
+        return self.path.extents > 1
+
+    @cached_property
+    def touched_bytes(self) -> Floats:
+        """Bytes of different elements that this statement alone touches, at each level."""
+        total = np.zeros_like(self.path.inner)
+        for access in self.accesses:
+            total += access.elements * access.element_bytes
+        return total
+
+    def annotated(self, annotation: str) -> int | None:
+        """The position of the loop with that annotation, which only one loop of a path can have."""
+        return next((p for p, loop in enumerate(self.path.loops) if loop.annotation == annotation), None)
+
+    @cached_property
+    def vector_length(self) -> Floats:
+        position = self.annotated(VECTORIZE)
+        return np.ones(self.n) if position is None else cast(Floats, self.path.extents[position])
+
+    @cached_property
+    def num_parallel(self) -> Floats:
+        """Iterations of the parallel loop; 1 where there is none."""
+        position = self.annotated(PARALLEL)
+        return np.ones(self.n) if position is None else cast(Floats, self.path.extents[position])
+
+    @cached_property
+    def body_level(self) -> Integers:
+        """From which level on everything is straight code: unrolled, or in vector lanes."""
+        straight = self.unrolled | ~self.runs
+        vector = self.annotated(VECTORIZE)
+        if vector is not None:
+            straight[vector] = True
+        num_straight = np.cumprod(straight[::-1], axis=0).sum(axis=0) if len(straight) else np.zeros(self.n, np.int64)
+        return cast(Integers, len(straight) - num_straight)
+
+    @cached_property
+    def register_tile(self) -> Floats:
+        """Elements of the result that a reduction keeps in registers; of other statements, that one body computes."""
+        if not self.is_reduce.any():
+            return self.at_level(self.path.inner, self.body_level)
+        spatial = self.path.product_of(frozenset(p for p, loop in enumerate(self.path.loops) if not loop.is_reduce))
+        return np.where(self.register_level < 0, 0.0, self.at_level(spatial, np.maximum(self.register_level, 0)))
+
+    def num_vectors(self, lanes: int) -> Floats:
+        """Instructions for one vector: whole registers, then a rest of powers of two."""
+        length = self.vector_length.astype(np.int64)
+        return (length // lanes + np.bitwise_count(length % lanes)).astype(np.float64)
+
+    def at_level(self, table: Floats, level: Integers) -> Floats:
+        """The row of `table` that `level` names, for each candidate its own."""
+        return table[level, np.arange(self.n)]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that a statement moves into a cache of some size, in all its iterations."""
+
+    read_bytes: Floats
+    written_bytes: Floats
+    level: Integers  # the outermost loop across which the cache keeps what was touched
+
+    @property
+    def total_bytes(self) -> Floats:
+        return self.read_bytes + self.written_bytes
+
+
+def traffic(statement: Statement, cache_bytes: float, line_bytes: int) -> Traffic:
+    """What a cache of that size has to fetch and write back.
+
+    Data that one iteration of a loop touches is still there in the next one if everything that an iteration touches
+    fits; the outermost such loop is found, and what it touches as a whole is moved once for each time it is entered.
+    """
+    level = np.count_nonzero(statement.working_set[1:] > cache_bytes, axis=0)
+    times = statement.at_level(statement.path.outer, level) * line_bytes
+    read, written = np.zeros(statement.n), np.zeros(statement.n)
+    for access in statement.accesses:
+        moved = statement.at_level(access.lines, level) * times
+        if access.kind != WRITE:
+            read += moved
+        if access.kind != READ:
+            written += moved
+    return Traffic(read, written, level)
+
+
+def analyze(schedule: Schedule, n: int, hardware: Hardware) -> list[Statement]:
+    """The executed statements of a schedule or population of `n` candidates, producers before consumers."""
+    regions = find_regions(schedule, n)
+    unrolling = Unrolling(schedule, n)
+    statements = [
+        Statement(schedule, regions[stage], find_accesses(schedule, regions, stage, hardware.line_bytes), unrolling)
+        for stage in schedule.active_stages
+        if not is_prepacked(schedule, stage)
+    ]
+    _add_working_sets(statements, hardware.line_bytes)
+    return statements
+
+
+def _add_working_sets(statements: list[Statement], line_bytes: int) -> None:
+    """Inside loops that statements share, each of them takes its part of the caches; a buffer of both counts once."""
+    for statement in statements:
+        counted = {access.buffer: access.lines for access in statement.accesses}
+        for other in statements:
+            common = 0 if other is statement else _num_common_loops(statement.path, other.path)
+            if common == 0:
+                continue
+            for access in other.accesses:
+                table = counted.get(access.buffer)
+                table = np.zeros_like(statement.working_set) if table is None else table.copy()
+                np.maximum(table[:common], access.lines[:common], out=table[:common])
+                counted[access.buffer] = table
+        for table in counted.values():
+            statement.working_set += table
+        statement.working_set *= line_bytes
+
+
+def _num_common_loops(a: LoopPath, b: LoopPath) -> int:
+    count = 0
+    for x, y in zip(a.loops, b.loops, strict=False):
+        if x is not y:
+            break
+        count += 1
+    return count
+
+
+def _numel(schedule: Schedule, stage: Stage) -> Floats:
+    """Elements of the stage's tensor times what each reduces over."""
+    total: Floats = np.ones(1)
+    for extent in (*stage.tensor.shape, *(axis.extent for axis in stage.reduce_axes)):
+        total = total * np.asarray(extent, np.float64)
+    return total

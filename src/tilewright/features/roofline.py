@@ -1,0 +1,200 @@
+"""Cycles that the parts of one core need for each statement, from the loop analysis.
+
+The numbers of a core are those of a recent wide one; only their proportions matter for ranking. What differs between
+machines and decides which schedule is better (lanes, registers, cache sizes, threads) comes from `Hardware`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.features.accesses import Access
+from tilewright.features.analysis import Statement, analyze, traffic
+from tilewright.features.hardware import Hardware
+from tilewright.features.regions import Floats
+from tilewright.schedule import PARALLEL, VECTORIZE, Schedule
+
+Bounds: TypeAlias = "dict[str, npt.NDArray[np.float64]]"
+
+ARITHMETIC_PER_CYCLE = 2.0
+LOADS_PER_CYCLE = 2.0
+STORES_PER_CYCLE = 1.0
+INSTRUCTIONS_PER_CYCLE = 5.0
+MAD_LATENCY = 4.0
+WINDOW = 400.0  # instructions that a core looks ahead
+STORE_TO_LOAD_LATENCY = 6.0
+L2_BYTES_PER_CYCLE = 28.0
+L3_BYTES_PER_CYCLE = 9.0
+MEMORY_BYTES_PER_CYCLE = 4.0
+LOOP_INSTRUCTIONS = 3.0
+LOOP_ENTRY_CYCLES = 6.0
+# Of a cache, what the working set may take before lines are lost: others share it, and its sets fill unevenly.
+USABLE_CACHE = 0.75
+# Straight code of more instructions than this no longer comes from the cache of decoded ones, or from the first cache.
+MAX_DECODED, MAX_CODE = 1500.0, 4000.0
+GATHER_INSTRUCTIONS = 2.0
+# Of the parts that do not bound a statement, how much still shows: they overlap, but not perfectly.
+OVERLAP_LOSS = 0.25
+REGION_CYCLES = 9000.0
+CYCLES_PER_SECOND = 3.0e9
+_WEIGHTS = {"divmod": 8.0, "math": 16.0, "bool": 0.5}
+
+
+def roofline(schedule: Schedule, n: int, hardware: Hardware) -> Bounds:
+    """For each statement and candidate ([statements, candidates]) the cycles of one core that each part needs.
+
+    `arithmetic`, `loads`, `stores`, `issue` and `latency` are of the core itself, `loops` what entering and leaving
+    loops adds; `l2`, `l3` and `memory` move data from there inwards. `share` is the part of the iterations that the
+    busiest thread runs, `regions` how often a parallel region begins.
+    """
+    return bounds_of(analyze(schedule, n, hardware), hardware)
+
+
+def bounds_of(statements: list[Statement], hardware: Hardware) -> Bounds:
+    """The same for statements that are analysed already."""
+    total = sum((statement.working_set[0] for statement in statements), np.zeros(statements[0].n))
+    rows = [_Core(statement, hardware).bounds() | _transfers(statement, hardware, total) for statement in statements]
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def estimate_cycles(bounds: Bounds) -> npt.NDArray[np.float64]:
+    """Cycles from start to end of each statement ([statements, candidates]): what bounds it, and a part of the rest."""
+    core = _overlapped([bounds[name] for name in ("arithmetic", "loads", "stores", "issue", "latency")])
+    busy = _overlapped([core + bounds["loops"], bounds["l2"], bounds["l3"], bounds["memory"]])
+    cycles: npt.NDArray[np.float64] = busy * bounds["share"] + bounds["regions"] * REGION_CYCLES
+    return cycles
+
+
+def _overlapped(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    table = np.stack(parts)
+    longest: npt.NDArray[np.float64] = table.max(axis=0)
+    rest: npt.NDArray[np.float64] = table.sum(axis=0) - longest
+    return longest + OVERLAP_LOSS * rest
+
+
+class _Core:
+    """Instructions of one statement."""
+
+    def __init__(self, statement: Statement, hardware: Hardware) -> None:
+        self.statement = statement
+        self.hardware = hardware
+        self.path = statement.path
+        self.length = statement.vector_length
+        self.pieces = statement.num_vectors(hardware.lanes(statement.element_bytes))
+        self.body = statement.body_level
+        self.entered = statement.at_level(self.path.outer, self.body)
+        self.in_registers = statement.register_level >= 0
+        self.register_level = np.maximum(statement.register_level, 0)
+
+    def bounds(self) -> dict[str, Floats]:
+        executed = self.path.iterations / self.length * self.pieces
+        arithmetic = executed * self._arithmetic()
+        loads, stores = self._memory_instructions()
+        spilled = self._spilled() * executed
+        loads, stores = loads + spilled, stores + spilled
+        loops, entries = self._loops()
+        straight = (arithmetic + loads + stores) / self.entered
+        slow_code = 1 + 0.4 * (straight > MAX_DECODED) + 1.0 * (straight > MAX_CODE)
+        issued = (arithmetic + loads * 0.5 + stores) * slow_code + loops * LOOP_INSTRUCTIONS
+        return {
+            "arithmetic": arithmetic / ARITHMETIC_PER_CYCLE,
+            "loads": loads / LOADS_PER_CYCLE,
+            "stores": stores / STORES_PER_CYCLE,
+            "issue": issued / INSTRUCTIONS_PER_CYCLE,
+            "latency": self._latency(),
+            "loops": entries * LOOP_ENTRY_CYCLES,
+        }
+
+    def _arithmetic(self) -> float:
+        """Arithmetic instructions of one execution."""
+        total = 0.0
+        for kind, count in self.statement.counts.items():
+            what = kind.rpartition("_")[2]
+            weight = 2.0 if what == "mad" and not self.hardware.has_fma else _WEIGHTS.get(what, 1.0)
+            total += weight * count
+        return total
+
+    def _memory_instructions(self) -> tuple[Floats, Floats]:
+        statement = self.statement
+        loads, stores = np.zeros(statement.n), np.zeros(statement.n)
+        own, *others = statement.accesses
+        for access in others:
+            loads += self._instructions(access, self.body) * self.entered
+        written = self._instructions(own, self.body) * self.entered
+        if statement.stage.reduction is None:
+            return loads, stores + written
+        around = statement.at_level(self.path.outer, self.register_level)
+        kept = self._instructions(own, self.register_level) * around
+        written = np.where(self.in_registers, kept, written)
+        return loads + written, stores + written
+
+    def _instructions(self, access: Access, level: npt.NDArray[np.int64]) -> Floats:
+        """Instructions that reach all elements that the access touches from that level on, each element once."""
+        elements = self.statement.at_level(access.elements, level)
+        vector = self.statement.annotated(VECTORIZE)
+        if vector is None:
+            return elements
+        stride = access.stride_of(vector, self.path.extents[vector])
+        is_wide = (stride == 1) & (self.length > 1)
+        apart = np.where((stride > 1) & (self.length > 1), GATHER_INSTRUCTIONS, 1.0)
+        return np.where(is_wide, elements / self.length * self.pieces, elements * apart)
+
+    def _spilled(self) -> Floats:
+        """The part of the accumulators that the registers do not hold: they come from memory and go back each time."""
+        if self.statement.stage.reduction is None:
+            return np.zeros(self.statement.n)
+        accumulators = np.maximum(self.statement.register_tile / self.length * self.pieces, 1)
+        room = np.maximum(self.hardware.num_vector_registers - 1 - self.pieces, 1)
+        return np.where(self.in_registers, np.maximum(accumulators - room, 0) / accumulators, 0)
+
+    def _loops(self) -> tuple[Floats, Floats]:
+        """Iterations of the loops that remain, and how often such a loop is entered."""
+        statement = self.statement
+        iterations, entries = np.zeros(statement.n), np.zeros(statement.n)
+        for position in range(len(self.path.loops)):
+            remains = (position < self.body) & statement.runs[position] & ~statement.unrolled[position]
+            iterations += np.where(remains, self.path.outer[position + 1], 0)
+            entries += np.where(remains, self.path.outer[position], 0)
+        return iterations, entries
+
+    def _latency(self) -> Floats:
+        """How long sums take whose next addition waits for the last one."""
+        statement = self.statement
+        if statement.stage.reduction is None:
+            return np.zeros(statement.n)
+        vector = statement.annotated(VECTORIZE)
+        lanes = self.length if vector is not None and self.path.loops[vector].is_reduce else np.ones(statement.n)
+        steps = self.path.iterations / np.maximum(statement.register_tile, 1) / lanes
+        # Where sums are short, the next tile begins while the last one still waits.
+        runs = statement.at_level(self.path.outer, self.register_level)
+        instructions = 2 * self.path.iterations / self.length * self.pieces / runs
+        in_registers = steps * MAD_LATENCY / np.maximum(WINDOW / instructions, 1)
+        reduce = np.flatnonzero(statement.is_reduce[:, 0])
+        between = np.ones(statement.n)  # other sums between two additions to the same one
+        for position in reduce:
+            between = np.where(statement.runs[position], self.path.inner[position + 1], between)
+        in_memory = self.path.iterations / between * (MAD_LATENCY + STORE_TO_LOAD_LATENCY)
+        return np.where(self.in_registers, in_registers, in_memory)
+
+
+def _transfers(statement: Statement, hardware: Hardware, total_bytes: Floats) -> dict[str, Floats]:
+    """Cycles for data from outer caches, as in repeated runs: what fits a cache as a whole stays there."""
+    result: dict[str, Floats] = {}
+    for name, size, rate in (
+        ("l2", hardware.l1_bytes, L2_BYTES_PER_CYCLE),
+        ("l3", hardware.l2_bytes, L3_BYTES_PER_CYCLE),
+        ("memory", hardware.l3_bytes, MEMORY_BYTES_PER_CYCLE),
+    ):
+        usable = size * USABLE_CACHE
+        moved = traffic(statement, usable, hardware.line_bytes)
+        result[name] = np.where(total_bytes > usable, moved.total_bytes, 0) / rate
+    parallel = statement.annotated(PARALLEL)
+    iterations = statement.num_parallel
+    result["share"] = np.ceil(iterations / hardware.threads) / iterations
+    result["regions"] = np.zeros(statement.n)
+    if parallel is not None and hardware.threads > 1:
+        result["regions"] = np.where(statement.runs[parallel], statement.path.outer[parallel], 0)
+    return result

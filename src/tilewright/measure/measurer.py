@@ -1,0 +1,128 @@
+"""`Measurer`: traces in, measurements out. Start here; then `building`, `running`, and the processes behind them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+
+from tilewright.codegen import Target
+from tilewright.errors import CodegenError
+from tilewright.measure.building import Builders
+from tilewright.measure.measurement import OK, Measurement
+from tilewright.measure.messages import BuildFailed, Built, Setup
+from tilewright.measure.options import MeasureOptions
+from tilewright.measure.processes import ForkServer
+from tilewright.measure.running import Runner
+from tilewright.runtime import default_threads
+from tilewright.schedule import Trace
+from tilewright.task import Task
+
+
+class Measurer:
+    """Compiles candidates of a task in several processes and times them in one, a batch at a time.
+
+    A batch is built before any of it is timed, so that building never disturbs timing. Whatever a candidate does to
+    the process that compiles or runs it costs that candidate alone. The processes start with the `with` block, or
+    when they are first needed, and none is left after it.
+    """
+
+    def __init__(self, task: Task, target: Target, threads: int, options: MeasureOptions | None = None) -> None:
+        if not target.is_native:
+            raise CodegenError(
+                f"candidates are measured on this machine, which cannot run code for {target}; "
+                "use target='llvm -mcpu=native'"
+            )
+        chosen = options or MeasureOptions()
+        self._server = ForkServer(Setup(task, target, threads, chosen))
+        self._builders = Builders(self._server, chosen.num_builders or default_threads(), chosen.build_timeout_s)
+        self._runner = Runner(self._server, chosen)
+
+    def __enter__(self) -> Measurer:
+        self._server.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all processes."""
+        self._discard_workers()
+        self._server.close()
+
+    def measure(
+        self,
+        traces: Sequence[Trace],
+        best_latency_s: float | None = None,
+        on_result: Callable[[int, Measurement], None] | None = None,
+    ) -> list[Measurement]:
+        """One measurement for each trace.
+
+        `best_latency_s` is the best so far: candidates much slower are timed briefly, and outputs are compared with
+        the reference where a candidate could beat it or comes near. `on_result` is called with the trace's index as
+        soon as a measurement is there: first for those that do not compile, then in the order of the traces.
+        """
+        report = on_result or (lambda index, measurement: None)
+        results: dict[int, Measurement] = {}
+        with self._workers_discarded_on_error():
+            built = self._build(traces, results, report)
+            for index in sorted(built):
+                measurement = self._runner.run(built[index], best_latency_s)
+                if measurement.latency_s is not None:
+                    best_latency_s = min(measurement.latency_s, best_latency_s or measurement.latency_s)
+                results[index] = measurement
+                report(index, measurement)
+        return [results[index] for index in range(len(traces))]
+
+    def compare(self, traces: Sequence[Trace], rounds: int = 5) -> list[Measurement]:
+        """Measure finalists against each other: in turns, fully, each output checked in each round.
+
+        What disturbs the machine for a moment then hits all of them. `latency_s` is the median over all rounds.
+        """
+        results: dict[int, Measurement] = {}
+        with self._workers_discarded_on_error():
+            built = self._build(traces, results, lambda index, measurement: None)
+            for _ in range(rounds):
+                for index in sorted(built):
+                    before = results.get(index)
+                    if before is None or before.status == OK:
+                        results[index] = _joined(before, self._runner.run(built[index], None))
+        return [results[index] for index in range(len(traces))]
+
+    def _build(
+        self, traces: Sequence[Trace], results: dict[int, Measurement], report: Callable[[int, Measurement], None]
+    ) -> dict[int, Built]:
+        """Build all traces; failures are reported and put among the results."""
+        self._runner.start()  # it makes inputs and reference meanwhile
+        built: dict[int, Built] = {}
+        for index, outcome in self._builders.build(traces):
+            if isinstance(outcome, BuildFailed):
+                results[index] = Measurement(outcome.status, error=outcome.error, build_s=outcome.build_s)
+                report(index, results[index])
+            else:
+                built[index] = outcome
+        return built
+
+    @contextmanager
+    def _workers_discarded_on_error(self) -> Iterator[None]:
+        """An interrupt leaves workers in the middle of something: the next call starts with new ones."""
+        try:
+            yield
+        except BaseException:
+            self._discard_workers()
+            raise
+
+    def _discard_workers(self) -> None:
+        self._builders.discard()
+        self._runner.discard()
+
+
+def _joined(before: Measurement | None, now: Measurement) -> Measurement:
+    if before is None or now.status != OK:
+        return now
+    runs_s = before.runs_s + now.runs_s
+    return replace(now, latency_s=statistics.median(runs_s), runs_s=runs_s)

@@ -1,0 +1,92 @@
+"""What the measuring processes say to each other; pickled, over pipes that only they hold."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilewright.binary import KernelBinary
+    from tilewright.codegen import Target
+    from tilewright.measure.options import MeasureOptions
+    from tilewright.task import Task
+
+BUILDER = "builder"
+RUNNER = "runner"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all candidates of one measurer share."""
+
+    task: Task
+    target: Target
+    threads: int
+    options: MeasureOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A worker has set itself up, and waits for its first job."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetupFailed:
+    """A worker could not set itself up: an error of the task or the options, not of a candidate."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a worker ended: its exit code, or minus the signal it died of, and the end of what it wrote to stderr."""
+
+    exit_code: int
+    last_words: str
+
+    def __str__(self) -> str:
+        code = self.exit_code
+        cause = f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        return f"{cause}, saying {self.last_words!r}," if self.last_words else cause
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A builder's answer to a trace that compiles."""
+
+    binary: KernelBinary
+    build_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFailed:
+    """A builder's answer to a trace that does not compile."""
+
+    status: str
+    error: str
+    build_s: float
+    ends_worker: bool = False  # after an exception that nobody foresaw, the process is not to be trusted
+
+
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """Time this kernel. Its output is checked if it could win, which every candidate could without a best."""
+
+    binary: KernelBinary
+    best_latency_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A runner's answer: seconds a call, one for each repeat, and how the output differs from the reference."""
+
+    runs_s: tuple[float, ...]
+    mismatch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """A runner's answer to a kernel that cannot be loaded or says that it failed."""
+
+    error: str

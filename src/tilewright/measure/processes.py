@@ -1,0 +1,162 @@
+"""The measuring processes as the tuner sees them: started, talked to, ended. `fork_server` is the other end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from multiprocessing.connection import Connection
+from typing import Any
+
+from tilewright.errors import TilewrightError
+from tilewright.measure.messages import Death, Ready, Setup, SetupFailed
+
+# The interpreter finds what this one finds, whatever has been done to sys.path since it started.
+_PROGRAM = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from tilewright.measure.fork_server import main
+main(int(sys.argv[2]), int(sys.argv[3]))
+"""
+# Threads of a BLAS library would keep a forked process from using it.
+_SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+_LAST_WISHES_S = 10.0
+_MAX_STARTS = 3
+_MAX_ATTEMPTS = 3
+
+
+class WorkerLostError(Exception):
+    """A worker closed its connection: it died. Never leaves this package."""
+
+
+class Worker:
+    """A builder or runner process."""
+
+    def __init__(self, pid: int, connection: Connection, server: subprocess.Popen[bytes]) -> None:
+        self.pid = pid
+        self.connection = connection
+        self.server = server
+        self._is_ready = False
+
+    def send(self, message: object) -> None:
+        try:
+            self.connection.send(message)
+        except ConnectionError as error:
+            raise WorkerLostError from error
+
+    def receive(self) -> Any:
+        try:
+            return self.connection.recv()
+        except (EOFError, ConnectionError) as error:
+            raise WorkerLostError from error
+
+    def wait_ready(self) -> None:
+        """Wait until it has set itself up, as long as that takes."""
+        if self._is_ready:
+            return
+        message = self.receive()
+        if isinstance(message, SetupFailed):
+            raise TilewrightError(message.error)
+        assert isinstance(message, Ready), message
+        self._is_ready = True
+
+
+class ForkServer:
+    """Starts and ends workers through a process of their own; if that one is lost, another takes its place."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._process: subprocess.Popen[bytes] | None = None
+        self._num_starts = 0
+
+    def start(self) -> None:
+        """Start the process, and return before it is ready."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            arguments = [json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())]
+            # A session of its own: Ctrl-C at the terminal is for the tuner, which ends its children itself.
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, *arguments],
+                env=os.environ | _SINGLE_THREADED,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._control = ours
+        self._connection = Connection(os.dup(ours.fileno()))
+        self._num_starts += 1
+        with contextlib.suppress(ConnectionError):  # if it is gone already, the first fork will tell
+            self._connection.send(self._setup)
+
+    def fork(self, role: str) -> Worker:
+        """A new worker."""
+        while True:
+            process = self._running()
+            try:
+                self._connection.send(("fork", role))
+                pid = self._connection.recv()
+                _, (fd,), _, _ = socket.recv_fds(self._control, 1, 1)
+            except (EOFError, ConnectionError, ValueError):
+                self._stop()
+                if self._num_starts >= _MAX_STARTS:
+                    raise TilewrightError(
+                        f"the process that starts builders and runners ended {_MAX_STARTS} times, the last time with "
+                        f"exit code {process.returncode}; its standard error says why"
+                    ) from None
+                self.start()
+                continue
+            return Worker(pid, Connection(fd), process)
+
+    def fork_ready(self, role: str) -> Worker:
+        """A new worker that has set itself up, as long as that takes."""
+        for _ in range(_MAX_ATTEMPTS):
+            worker = self.fork(role)
+            try:
+                worker.wait_ready()
+            except WorkerLostError:
+                death = self.end(worker)
+                continue
+            return worker
+        raise TilewrightError(
+            f"a {role} process died {_MAX_ATTEMPTS} times before it had anything to do, the last time "
+            f"{death or 'with the process that started it'}; is there enough memory for the task?"
+        )
+
+    def end(self, worker: Worker) -> Death | None:
+        """Kill the worker if it still lives, and tell how it died; None if because the fork server did."""
+        worker.connection.close()
+        if worker.server is not self._process:
+            return None
+        try:
+            self._connection.send(("end", worker.pid))
+            death: Death = self._connection.recv()
+        except (EOFError, ConnectionError):
+            return None
+        return death
+
+    def close(self) -> None:
+        """End all processes; none is left when this returns."""
+        if self._process is not None:
+            self._stop()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self.start()
+        assert self._process is not None
+        return self._process
+
+    def _stop(self) -> None:
+        """The server ends itself and its workers when the connection closes."""
+        process = self._running()
+        self._connection.close()
+        self._control.close()
+        try:
+            process.wait(_LAST_WISHES_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._process = None

@@ -1,0 +1,89 @@
+"""The right answer of a task on the inputs that candidates are measured with, computed once and kept for all runners.
+
+NumPy computes it where that is quick. Where it is not, a kernel with a schedule that leaves the loops as they are
+does: it shares the code generator with the candidates, but none of their decisions.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.compile import build
+from tilewright.schedule import Schedule
+from tilewright.te import numpy_dtype
+from tilewright.testing import evaluate
+from tilewright.testing.programs import num_points
+
+if TYPE_CHECKING:
+    from tilewright.codegen import Target
+    from tilewright.task import Task
+
+_LARGEST_FOR_NUMPY = 3e8  # points of the loop nests; about a second
+
+
+def reference_outputs(task: Task, inputs: list[NDArray[Any]], target: Target, threads: int) -> list[NDArray[Any]]:
+    """The outputs of `task` for `inputs`."""
+    if num_points(task) <= _LARGEST_FOR_NUMPY:
+        return evaluate(task, *inputs)
+    outputs = build(plain_schedule(task, target, threads), target, threads)(*inputs)
+    return list(outputs) if isinstance(outputs, tuple) else [outputs]
+
+
+def plain_schedule(task: Task, target: Target, threads: int) -> Schedule:
+    """Every stage on its own, its loops in order but for the innermost spatial one, which is vectorized inside."""
+    schedule = Schedule(task)
+    for stage in schedule.active_stages:
+        spatial = [loop for loop in stage.loops if not loop.is_reduce]
+        reduced = [loop for loop in stage.loops if loop.is_reduce]
+        if not spatial:
+            continue
+        lanes = target.lanes(stage.tensor.dtype)
+        last = spatial.pop()
+        if stage.tensor.shape[-1] > lanes:
+            outer, last = stage.split(last, lanes)
+            spatial.append(outer)
+        stage.reorder(*spatial, *reduced, last)
+        stage.vectorize(last)
+        wide = next((loop for loop in spatial if isinstance(loop.extent, int) and loop.extent > 1), None)
+        if wide is not None and threads > 1:
+            stage.parallel(wide)
+    return schedule
+
+
+class ReferenceStore:
+    """The reference outputs in memory that processes share.
+
+    Made before they are forked. A runner reads them through a mapping that it cannot write to, so that no kernel that
+    writes where it should not can spoil them.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._tensors = task.outputs
+        self._sizes = [math.prod(t.shape) * numpy_dtype(t.dtype).itemsize for t in task.outputs]
+        self._fd = os.memfd_create("tilewright-reference")
+
+    def is_filled(self) -> bool:
+        return os.fstat(self._fd).st_size == sum(self._sizes)
+
+    def save(self, outputs: list[NDArray[Any]]) -> None:
+        os.ftruncate(self._fd, 0)
+        with os.fdopen(os.dup(self._fd), "wb") as file:
+            file.seek(0)
+            for array in outputs:
+                file.write(np.ascontiguousarray(array).data)
+
+    def load(self) -> list[NDArray[Any]]:
+        mapping = mmap.mmap(self._fd, sum(self._sizes), prot=mmap.PROT_READ)
+        arrays: list[NDArray[Any]] = []
+        offset = 0
+        for tensor, size in zip(self._tensors, self._sizes, strict=True):
+            flat = np.frombuffer(mapping, np.uint8, size, offset)
+            arrays.append(flat.view(numpy_dtype(tensor.dtype)).reshape(tensor.shape))
+            offset += size
+        return arrays

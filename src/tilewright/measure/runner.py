@@ -1,0 +1,122 @@
+"""The runner process: loads one kernel after the other, times it and looks at its output."""
+
+from __future__ import annotations
+
+import statistics
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.errors import TilewrightError
+from tilewright.measure.messages import Ran, Ready, RunFailed, RunJob, Setup, SetupFailed
+from tilewright.measure.reference import ReferenceStore, reference_outputs
+from tilewright.measure.repeats import sample_latency
+from tilewright.runtime import Argument, Kernel
+from tilewright.runtime.memory import empty
+from tilewright.te import Tensor, numpy_dtype
+from tilewright.testing import assert_matches, random_inputs, reduction_size
+
+# As a float of any width it is NaN, and it is no value that kernels often compute as an integer.
+_GARBAGE = 0xFF
+
+
+def serve(connection: Connection, setup: Setup, store: ReferenceStore) -> None:
+    """Answer each `RunJob` with `Ran` or `RunFailed`, until the other end closes."""
+    try:
+        bench = Bench(setup, store)
+    except TilewrightError as error:
+        connection.send(SetupFailed(str(error)))
+        return
+    except Exception:
+        connection.send(SetupFailed(traceback.format_exc()))
+        raise
+    connection.send(Ready())
+    while True:
+        try:
+            job = connection.recv()
+        except EOFError:
+            return
+        _answer(connection, bench, job)
+
+
+def _answer(connection: Connection, bench: Bench, job: RunJob) -> None:
+    try:
+        answer = bench.run(job)
+    except TilewrightError as error:
+        connection.send(RunFailed(str(error)))
+    except Exception:
+        connection.send(RunFailed(traceback.format_exc()))  # such as no memory
+        raise
+    else:
+        connection.send(answer)
+
+
+class Bench:
+    """The arrays that every candidate runs on, and the output that it must give."""
+
+    def __init__(self, setup: Setup, store: ReferenceStore) -> None:
+        self._setup = setup
+        task = setup.task
+        drawn = random_inputs(task, np.random.default_rng(setup.options.seed))
+        self._inputs = {t.name: _aligned_copy(t, array) for t, array in zip(task.inputs, drawn, strict=True)}
+        self._constants = {t.name: self._inputs[t.name] for t in task.constants}
+        self._outputs = tuple(_new_array(t) for t in task.outputs)
+        self._reduction_size = reduction_size(task)
+        if not store.is_filled():
+            store.save(reference_outputs(task, drawn, setup.target, setup.threads))
+        self._expected = store.load()
+        self._right: list[NDArray[Any]] = []
+
+    def run(self, job: RunJob) -> Ran:
+        options = self._setup.options
+        kernel = job.binary.load(self._setup.task, self._setup.threads)
+        if self._constants:
+            kernel = kernel.bind(**self._constants)
+        for output in self._outputs:
+            _bytes(output)[...] = _GARBAGE
+        runs_s = sample_latency(lambda number: self._time(kernel, number), options, job.best_latency_s)
+        if not self._could_win(statistics.median(runs_s), job.best_latency_s):
+            return Ran(runs_s)
+        return Ran(runs_s, self._mismatch())
+
+    def _time(self, kernel: Kernel, number: int) -> float:
+        inputs = [self._inputs[argument.name] for argument in kernel.inputs]
+        return kernel.time(*inputs, number=number, out=self._outputs)
+
+    def _could_win(self, latency_s: float, best_latency_s: float | None) -> bool:
+        return best_latency_s is None or latency_s < self._setup.options.contender_factor * best_latency_s
+
+    def _mismatch(self) -> str:
+        # Many schedules add up in the same order and give the very bits of the one before: that is quickly seen.
+        if self._right and all(map(_same_bits, self._outputs, self._right)):
+            return ""
+        for tensor, actual, expected in zip(self._setup.task.outputs, self._outputs, self._expected, strict=True):
+            try:
+                assert_matches(actual, expected, tensor.dtype, self._reduction_size)
+            except AssertionError as error:
+                return f"output {tensor.name}: {error}"
+        self._right = [output.copy() for output in self._outputs]
+        return ""
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _same_bits(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return np.array_equal(_bytes(a), _bytes(b))
+
+
+def _new_array(tensor: Tensor) -> NDArray[Any]:
+    argument = Argument(tensor.name, tensor.dtype, tensor.shape)
+    return empty(tensor.shape, numpy_dtype(tensor.dtype), argument.nbytes)
+
+
+def _aligned_copy(tensor: Tensor, array: NDArray[Any]) -> NDArray[Any]:
+    """Kernels read aligned memory, in huge pages where it is large, as those who ship them should give it."""
+    copy = _new_array(tensor)
+    copy[...] = array
+    return copy

@@ -1,0 +1,114 @@
+"""Questions to records: the best of a task, how many failed in which way, and files joined, thinned out or exported."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tilewright.errors import UsageError
+from tilewright.measure import STATUSES
+from tilewright.records.log import RecordLog, read_records
+from tilewright.records.record import Record
+
+EXPORT_FORMATS = ("csv", "json")
+
+
+class Key(NamedTuple):
+    """What records must share to be comparable."""
+
+    task: str
+    target: str
+    threads: int
+
+
+def key_of(record: Record) -> Key:
+    return Key(record.task, record.target, record.threads)
+
+
+def group_by_task(records: Iterable[Record]) -> dict[Key, list[Record]]:
+    """The records of each task on each target and number of threads, in their order."""
+    groups: dict[Key, list[Record]] = {}
+    for record in records:
+        groups.setdefault(key_of(record), []).append(record)
+    return groups
+
+
+def fastest(records: Iterable[Record]) -> Record | None:
+    """The record of the lowest latency, the first of equals; None if no candidate was valid."""
+    valid = [record for record in records if record.latency_s is not None]
+    return min(valid, key=_latency_s, default=None)
+
+
+def best(records: Iterable[Record], task: str, target: str, threads: int) -> Record | None:
+    """The fastest record of a task (by its structural hash) on a target and number of threads."""
+    key = Key(task, target, threads)
+    return fastest(record for record in records if key_of(record) == key)
+
+
+def count_statuses(records: Iterable[Record]) -> dict[str, int]:
+    """How many records have which status; all statuses are there."""
+    counts = Counter(record.status for record in records)
+    return {status: counts[status] for status in STATUSES}
+
+
+def merge(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> int:
+    """Add the records of all files to those of `out`, in order of time and each once; return how many it has then."""
+    added = [record for path in paths for record in read_records(path)]
+    merged: list[Record] = []
+
+    def join(present: list[Record]) -> list[Record]:
+        by_line = {record.to_line(): record for record in present + added}
+        merged.extend(sorted(by_line.values(), key=lambda record: record.time))
+        return merged
+
+    RecordLog(out).rewrite(join, create=True)
+    return len(merged)
+
+
+def prune(path: str | os.PathLike[str], keep_best: int) -> tuple[int, int]:
+    """Keep only the `keep_best` fastest records of each task; return how many there were and are."""
+    if keep_best < 1:
+        raise UsageError(f"the number of records to keep of each task is {keep_best}; it must be at least 1")
+    numbers: list[int] = []
+
+    def thin_out(records: list[Record]) -> list[Record]:
+        kept: set[int] = set()
+        for group in group_by_task(records).values():
+            valid = sorted((r for r in group if r.latency_s is not None), key=_latency_s)
+            kept.update(id(record) for record in valid[:keep_best])
+        thinned = [record for record in records if id(record) in kept]
+        numbers.extend((len(records), len(thinned)))
+        return thinned
+
+    RecordLog(path).rewrite(thin_out)
+    before, after = numbers
+    return before, after
+
+
+def export(records: Iterable[Record], format: str) -> str:
+    """The records as text for other programs: "csv" with a header, or a "json" list."""
+    if format == "json":
+        return json.dumps([record.to_json() for record in records], indent=1)
+    if format == "csv":
+        return _csv(records)
+    raise UsageError(f"records are exported as {' or '.join(EXPORT_FORMATS)}, got {format!r}")
+
+
+def _csv(records: Iterable[Record]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(Record.__slots__)
+    for record in records:
+        row = record.to_json() | {"trace": json.dumps(record.trace.to_json()), "runs_s": json.dumps(record.runs_s)}
+        writer.writerow(row[name] for name in Record.__slots__)
+    return out.getvalue()
+
+
+def _latency_s(record: Record) -> float:
+    assert record.latency_s is not None
+    return record.latency_s

@@ -1,0 +1,20 @@
+"""The space of programs: knobs, sketches, the rules that derive them, and candidates as rows."""
+
+from tilewright.space.builder import SketchState, SpaceOptions
+from tilewright.space.knob import Choice, Knob
+from tilewright.space.legality import is_legal
+from tilewright.space.rules import DEFAULT_RULES, Rule, derive
+from tilewright.space.sketch import Candidate, Sketch
+
+__all__ = [
+    "DEFAULT_RULES",
+    "Candidate",
+    "Choice",
+    "Knob",
+    "Rule",
+    "Sketch",
+    "SketchState",
+    "SpaceOptions",
+    "derive",
+    "is_legal",
+]

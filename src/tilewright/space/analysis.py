@@ -1,0 +1,76 @@
+"""What the derivation rules ask of a stage."""
+
+from __future__ import annotations
+
+from tilewright.schedule import Schedule, Stage
+from tilewright.te import Axis, Binary, Const, Expr, Read, Select, Unary, Var, visit
+
+_COSTLY = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "pow")
+
+
+def is_strictly_inlinable(schedule: Schedule, stage: Stage) -> bool:
+    """Whether writing the stage into its consumers costs nothing: no reduction, no function, no condition."""
+    if stage.is_output or stage.is_placeholder or stage.reduction is not None or stage.packs is not None:
+        return False
+    cheap = True
+
+    def check(e: Expr) -> None:
+        nonlocal cheap
+        is_costly = isinstance(e, Unary | Binary) and e.op in _COSTLY
+        if is_costly or isinstance(e, Select):
+            cheap = False
+
+    visit(stage.body, check)
+    return cheap and all(_is_simple(index) for read in stage.reads for index in read.indices)
+
+
+def _is_simple(index: Expr) -> bool:
+    """A variable, plus or minus a constant."""
+    if isinstance(index, Binary) and index.op in ("add", "sub"):
+        return isinstance(index.a, Var) and isinstance(index.b, Const)
+    return isinstance(index, Var | Const)
+
+
+def is_padding(stage: Stage) -> bool:
+    """Whether the stage only moves elements, some of them under a condition."""
+    if stage.is_output or stage.is_placeholder or stage.reduction is not None:
+        return False
+    return isinstance(stage.body, Select) and isinstance(stage.body.a, Read) and isinstance(stage.body.b, Const)
+
+
+def has_data_reuse(stage: Stage) -> bool:
+    """A reduction that reads some tensor again for every value of one of its axes."""
+    return stage.reduction is not None and any(reused_axes(stage, read) for read in stage.reads)
+
+
+def reused_axes(stage: Stage, read: Read) -> list[Axis]:
+    """The axes of the stage, longer than one, that the read does not depend on."""
+    used: set[Var] = set()
+    for index in read.indices:
+        visit(index, lambda e: used.add(e) if isinstance(e, Var) else None)
+    return [axis for axis in stage.axes if axis not in used and axis.extent > 1]
+
+
+def fusible_consumer(schedule: Schedule, stage: Stage) -> Stage | None:
+    """The one consumer, if it takes the stage element by element and is no reduction."""
+    consumers = schedule.consumers(stage)
+    if len(consumers) != 1 or stage.is_output:
+        return None
+    consumer = consumers[0]
+    if consumer.reduction is not None or consumer.tensor.shape != stage.tensor.shape:
+        return None
+    reads = [read for read in consumer.reads if read.tensor is stage.tensor]
+    matched = all(read.indices == consumer.axes for read in reads)
+    return consumer if matched else None
+
+
+def has_more_reduction_parallelism(stage: Stage, num_cores: int) -> bool:
+    """Few results, each from many elements: only the reduction has work for all cores."""
+    if stage.reduction is None:
+        return False
+    space = reduce = 1
+    for axis in stage.axes:
+        space *= axis.extent
+    for axis in stage.reduce_axes:
+        reduce *= axis.extent
+    return space <= reduce and space <= 16 * num_cores

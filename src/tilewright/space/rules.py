@@ -1,0 +1,197 @@
+"""The derivation rules, and the recursion that applies them to the stages from the last to the first.
+
+A rule is a class with `matches` and `apply`. Where a rule matches it gives the states that go on from there; a rule
+that is exclusive keeps those below it from being tried. User rules come first:
+
+    class FuseAll(Rule):
+        name = "fuse_all"
+        is_exclusive = True
+        def matches(self, state, stage): return stage.name == "special"
+        def apply(self, state, stage): return [state.add(ComputeInlineStep(stage.name))]
+
+    derive(task, options, rules=[FuseAll(), *DEFAULT_RULES])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.schedule import Stage
+from tilewright.schedule.steps import CacheWriteStep, ComputeInlineStep
+from tilewright.space import analysis
+from tilewright.space.builder import SketchState, SpaceOptions
+from tilewright.space.finish import finish, locate
+from tilewright.space.packing import pack_variants
+from tilewright.space.rows import fuse_rows, parallel_partials, row_host
+from tilewright.space.sketch import Sketch
+from tilewright.space.tiling import tile_alone, tile_fused
+from tilewright.task import Task
+
+
+class Rule:
+    """One way to derive. `is_exclusive` rules end the search for rules at a stage that they match."""
+
+    name = ""
+    is_exclusive = False
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        raise NotImplementedError
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        raise NotImplementedError
+
+
+class AlwaysInline(Rule):
+    """A stage that costs nothing to recompute goes into its consumers."""
+
+    name = "always_inline"
+    is_exclusive = True
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return analysis.is_strictly_inlinable(state.schedule, stage)
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return [state.add(ComputeInlineStep(stage.name))]
+
+
+class InlinePadding(Rule):
+    """Padding may go into its consumer, whose loops are then cut where the padding ends."""
+
+    name = "inline_padding"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return analysis.is_padding(stage)
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return [state.add(ComputeInlineStep(stage.name))]
+
+
+class AddCacheStage(Rule):
+    """A tile of its own for a stage that has no consumer to be fused with."""
+
+    name = "add_cache_stage"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return analysis.has_data_reuse(stage) and analysis.fusible_consumer(state.schedule, stage) is None
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        cached = state.add(CacheWriteStep(stage.name))
+        name = f"{stage.name}.cache"
+        tiled = [tile_fused(cached, name, stage.name, level) for level in (1, 2)]
+        return [packed for following in tiled for packed in pack_variants(following, name)]
+
+
+class MultiLevelTilingWithFusion(Rule):
+    """Tile a stage with data reuse inside the tiles of its consumer."""
+
+    name = "multi_level_tiling_with_fusion"
+    is_exclusive = True
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return analysis.has_data_reuse(stage) and analysis.fusible_consumer(state.schedule, stage) is not None
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        consumer = analysis.fusible_consumer(state.schedule, stage)
+        assert consumer is not None
+        tiled = [tile_fused(state, stage.name, consumer.name, level) for level in (1, 2)]
+        return [packed for following in tiled for packed in pack_variants(following, stage.name)]
+
+
+class MultiLevelTiling(Rule):
+    """Tile a stage with data reuse by itself."""
+
+    name = "multi_level_tiling"
+    is_exclusive = True
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return analysis.has_data_reuse(stage)
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return pack_variants(tile_alone(state, stage.name), stage.name)
+
+
+class ReductionFactorization(Rule):
+    """Partial results in parallel, where there are few results from many elements."""
+
+    name = "reduction_factorization"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return analysis.has_more_reduction_parallelism(stage, state.options.threads)
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return [parallel_partials(state, stage.name)]
+
+
+class FuseRows(Rule):
+    """A stage without data reuse is computed row by row inside the consumer that reads it row by row."""
+
+    name = "fuse_rows"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return not analysis.has_data_reuse(stage) and row_host(state, stage) is not None
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return [fuse_rows(state, stage.name)]
+
+
+class ComputeLocation(Rule):
+    """Padding in a buffer of its own: for the whole tensor, or for each tile of the consumer."""
+
+    name = "compute_location"
+    is_exclusive = True
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return analysis.is_padding(stage)
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return [state, *locate(state, stage.name)]
+
+
+class Skip(Rule):
+    """Leave the stage as it is: the annotation gives it plain parallel and vector loops."""
+
+    name = "skip"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return not analysis.is_strictly_inlinable(state.schedule, stage)
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return [state]
+
+
+DEFAULT_RULES: tuple[Rule, ...] = (
+    AlwaysInline(),
+    InlinePadding(),
+    ComputeLocation(),
+    ReductionFactorization(),
+    FuseRows(),
+    AddCacheStage(),
+    MultiLevelTilingWithFusion(),
+    MultiLevelTiling(),
+    Skip(),
+)
+
+
+def derive(task: Task, options: SpaceOptions, rules: Sequence[Rule] = DEFAULT_RULES) -> list[Sketch]:
+    """All sketches of a task."""
+    order = [t.name for t in reversed(task.stages)]
+    finished: list[SketchState] = []
+    _derive(SketchState(task, options), order, rules, finished)
+    return [Sketch(task, finish(state).steps, f"sketch {n}") for n, state in enumerate(finished)]
+
+
+def _derive(state: SketchState, order: list[str], rules: Sequence[Rule], finished: list[SketchState]) -> None:
+    if not order:
+        finished.append(state)
+        return
+    name, *rest = order
+    stage = state.stage(name)
+    if name in state.done or stage.is_inlined:
+        _derive(state, rest, rules, finished)
+        return
+    for rule in rules:
+        if rule.matches(state, stage):
+            for following in rule.apply(state, stage):
+                _derive(following, rest, rules, finished)
+            if rule.is_exclusive:
+                return

@@ -1,0 +1,116 @@
+"""Multi-level tiling on CPU: the structure S S R S R S, for one stage alone or fused into its consumer.
+
+Spatial loops are cut into four levels and reduction loops into two. The innermost spatial level is the register tile:
+its last axis in vector lanes, the others unrolled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.schedule import Stage, Step
+from tilewright.schedule.steps import (
+    ComputeAtStep,
+    FuseStep,
+    ParallelStep,
+    ReorderStep,
+    UnrollStep,
+    VectorizeStep,
+)
+from tilewright.space.builder import SketchState, open_pragma, open_split
+from tilewright.space.knob import TILE, UNROLL, Choice, Knob, divisors, tile_table
+from tilewright.te import Axis
+
+UNROLL_STEPS = (0, 16, 64)
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
+
+
+def spatial_knobs(state: SketchState, stage: Stage) -> dict[Axis, Knob]:
+    """The tiling of each spatial axis longer than one: the extents of its three inner levels."""
+    lanes = state.options.target.lanes(stage.tensor.dtype)
+    axes = [axis for axis in stage.axes if axis.extent > 1]
+    knobs: dict[Axis, Knob] = {}
+    for axis in axes:
+        if axis is axes[-1]:
+            sizes: tuple[int, ...] = tuple(n * lanes for n in (1, 2, 3, 4) if n * lanes <= axis.extent)
+            sizes = sizes or (axis.extent,)
+        else:
+            sizes = _ROWS if axis is axes[-2] else (1, 2)
+        table = tile_table(axis.extent, 3, sizes, state.options.max_waste)
+        if not len(table):
+            table = tile_table(axis.extent, 3, tuple(d for d in divisors(axis.extent) if d <= max(sizes)))
+        knobs[axis] = Knob(f"{stage.name}.{axis.name}", TILE, table)
+    return knobs
+
+
+def reduce_knobs(stage: Stage) -> dict[Axis, Knob]:
+    """The tiling of each reduction axis longer than one: the extent of its inner level."""
+    knobs: dict[Axis, Knob] = {}
+    for axis in stage.reduce_axes:
+        if axis.extent > 1:
+            sizes = np.asarray(divisors(axis.extent), np.int64)[:, None]
+            knobs[axis] = Knob(f"{stage.name}.{axis.name}", TILE, sizes)
+    return knobs
+
+
+def unroll_knob(stage: Stage) -> Knob:
+    return Knob(f"{stage.name}.unroll", UNROLL, np.asarray(UNROLL_STEPS, np.int64)[:, None])
+
+
+def tile_alone(state: SketchState, name: str) -> SketchState:
+    """S S R S R S of one stage that nothing is fused with."""
+    stage = state.stage(name)
+    spatial, reduce = spatial_knobs(state, stage), reduce_knobs(stage)
+    steps: list[Step] = []
+    for axis, knob in spatial.items():
+        steps.append(open_split(name, axis.name, *(Choice(knob, (n,)) for n in range(3))))
+    for axis, knob in reduce.items():
+        steps.append(open_split(name, axis.name, Choice(knob, (0,))))
+    level = [[f"{axis.name}.{n}" for axis in spatial] for n in range(4)]
+    outer_r, inner_r = ([f"{axis.name}.{n}" for axis in reduce] for n in range(2))
+    steps.append(ReorderStep(name, (*level[0], *level[1], *outer_r, *level[2], *inner_r, *level[3])))
+    steps += _parallel(name, level[0])
+    steps += _register_tile(name, level[3])
+    if outer_r:
+        steps.append(open_pragma(name, outer_r[-1], Choice(unroll_knob(stage), (0,))))
+    return state.add(*steps)
+
+
+def tile_fused(state: SketchState, name: str, consumer: str, at_level: int) -> SketchState:
+    """S S R S R S with the two (or one) outer spatial levels in the consumer's loops."""
+    stage, host = state.stage(name), state.stage(consumer)
+    spatial, reduce = spatial_knobs(state, stage), reduce_knobs(stage)
+    steps: list[Step] = []
+    host_axes = dict(zip(stage.axes, host.axes, strict=True))
+    for axis, knob in spatial.items():
+        factors = (Choice(knob, (0,)), Choice(knob, (1, 2))) if at_level == 2 else (Choice(knob, (0, 1, 2)),)
+        steps.append(open_split(consumer, host_axes[axis].name, *factors))
+    levels = [[f"{host_axes[axis].name}.{n}" for axis in spatial] for n in range(at_level + 1)]
+    steps.append(ReorderStep(consumer, tuple(loop for level in levels for loop in level)))
+    steps += _parallel(consumer, levels[0])
+    attach = levels[at_level - 1][-1] if at_level > 1 else "@".join(levels[0])
+    steps.append(ComputeAtStep(name, consumer, attach))
+    steps.append(VectorizeStep(consumer, levels[at_level][-1]))
+    inner_levels = 2 if at_level == 2 else 3
+    for axis, knob in spatial.items():
+        columns = range(3 - inner_levels + 1, 3)
+        steps.append(open_split(name, axis.name, *(Choice(knob, (n,)) for n in columns)))
+    for axis, knob in reduce.items():
+        steps.append(open_split(name, axis.name, Choice(knob, (0,))))
+    parts = [[f"{axis.name}.{n}" for axis in spatial] for n in range(inner_levels)]
+    outer_r, inner_r = ([f"{axis.name}.{n}" for axis in reduce] for n in range(2))
+    before = parts[0] if inner_levels == 3 else []
+    steps.append(ReorderStep(name, (*before, *outer_r, *parts[-2], *inner_r, *parts[-1])))
+    steps += _register_tile(name, parts[-1])
+    if outer_r:
+        steps.append(open_pragma(name, outer_r[-1], Choice(unroll_knob(stage), (0,))))
+    return state.add(*steps, done=(consumer,))
+
+
+def _parallel(name: str, loops: list[str]) -> list[Step]:
+    steps: list[Step] = [FuseStep(name, tuple(loops))] if len(loops) > 1 else []
+    return [*steps, ParallelStep(name, "@".join(loops))]
+
+
+def _register_tile(name: str, loops: list[str]) -> list[Step]:
+    return [*(UnrollStep(name, loop) for loop in loops[:-1]), VectorizeStep(name, loops[-1])]

@@ -1,0 +1,233 @@
+"""Tuning one task: derive the space, search it under a cost model, measure, learn, and keep every record."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilewright.codegen import Target
+from tilewright.compile import build
+from tilewright.cost_model import BoostedTrees, CostModel
+from tilewright.errors import NoValidCandidateError, UsageError
+from tilewright.measure import Measurement, MeasureOptions, Measurer
+from tilewright.records import Record, RecordLog
+from tilewright.runtime import Kernel, default_threads
+from tilewright.scoring import Scoring
+from tilewright.search import STRATEGIES, SearchStrategy
+from tilewright.space import Candidate, Sketch, SpaceOptions, derive
+from tilewright.task import Task
+
+ROUND_SIZE = 16
+NUM_FINALISTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a tuning run stands, after each measurement."""
+
+    task: Task
+    num_trials: int
+    max_trials: int
+    elapsed_s: float
+    last: Measurement | None
+    best_latency_s: float | None
+    statuses: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TuneResult:
+    """What tuning found. `best` is the best record; `compile` makes a kernel of it."""
+
+    task: Task
+    target: Target
+    threads: int
+    best: Record
+    records: tuple[Record, ...] = field(repr=False)
+    elapsed_s: float = 0.0
+
+    def compile(self) -> Kernel:
+        return build(self.best.trace.apply(self.task), self.target, self.threads)
+
+
+def tune(
+    task: Task,
+    *,
+    trials: int = 128,
+    records: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    target: Target | str = "llvm -mcpu=native",
+    threads: int | None = None,
+    cost_model: CostModel | None = None,
+    search: str | type[SearchStrategy] = "evolutionary",
+    budget_s: float | None = None,
+    workload: str = "",
+    measure: MeasureOptions | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> TuneResult:
+    """Find a fast program for `task` with at most `trials` measurements.
+
+    With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
+    run that was interrupted goes on where it stopped.
+    """
+    if trials < 1:
+        raise UsageError(f"trials is {trials}; it must be at least 1")
+    chosen = Target.parse(target) if isinstance(target, str) else target
+    num_threads = default_threads() if threads is None else threads
+    tuner = Tuner(task, chosen, num_threads, seed=seed, cost_model=cost_model, search=search, workload=workload)
+    log = None if records is None else RecordLog(records)
+    return tuner.run(trials, log, budget_s, measure or MeasureOptions(seed=seed), on_progress or (lambda _: None))
+
+
+class Tuner:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        task: Task,
+        target: Target,
+        threads: int,
+        *,
+        seed: int = 0,
+        cost_model: CostModel | None = None,
+        search: str | type[SearchStrategy] = "evolutionary",
+        workload: str = "",
+    ) -> None:
+        self.task = task
+        self.target = target
+        self.threads = threads
+        self.workload = workload
+        self.sketches = derive(task, SpaceOptions(target, threads))
+        self.scoring = Scoring(target, threads, cost_model or BoostedTrees(seed=seed))
+        self.strategy = _strategy(search)(self.sketches, self.scoring.scores, target, seed)
+        self.records: list[Record] = []
+        self.started_s = time.monotonic()
+
+    def run(
+        self,
+        trials: int,
+        log: RecordLog | None,
+        budget_s: float | None,
+        options: MeasureOptions,
+        on_progress: Callable[[Progress], None],
+    ) -> TuneResult:
+        self._resume(log)
+        with Measurer(self.task, self.target, self.threads, options) as measurer:
+            while len(self.records) < trials and not self._is_over(budget_s):
+                candidates = self.strategy.ask(min(ROUND_SIZE, trials - len(self.records)))
+                if not candidates:
+                    break
+                self._round(candidates, measurer, log, trials, on_progress)
+            best = self._best(measurer)
+        return TuneResult(
+            self.task, self.target, self.threads, best, tuple(self.records), time.monotonic() - self.started_s
+        )
+
+    def _is_over(self, budget_s: float | None) -> bool:
+        return budget_s is not None and time.monotonic() - self.started_s >= budget_s
+
+    def _resume(self, log: RecordLog | None) -> None:
+        """Take up what the file holds of this task on this target."""
+        if log is None or not os.path.exists(log.path):
+            return
+        key = (self.task.hash, str(self.target), self.threads)
+        mine = [r for r in log.read() if (r.task, r.target, r.threads) == key]
+        known = [(record, _candidate_of(record, self.sketches)) for record in mine]
+        self.records += mine
+        found = [(record, candidate) for record, candidate in known if candidate is not None]
+        self._learn([c for _, c in found], [record.latency_s for record, _ in found])
+
+    def _round(
+        self,
+        candidates: list[Candidate],
+        measurer: Measurer,
+        log: RecordLog | None,
+        trials: int,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        traces = [candidate.trace for candidate in candidates]
+
+        def report(index: int, measurement: Measurement) -> None:
+            record = self._record(traces[index], measurement)
+            self.records.append(record)
+            if log is not None:
+                log.append(record)
+            on_progress(self._progress(measurement, trials))
+
+        results = measurer.measure(traces, self.best_latency_s, report)
+        self._learn(candidates, [result.latency_s for result in results])
+
+    def _learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
+        if candidates:
+            self.strategy.tell(candidates, latencies_s)
+            self.scoring.learn(candidates, latencies_s)
+
+    @property
+    def best_latency_s(self) -> float | None:
+        return min((r.latency_s for r in self.records if r.latency_s is not None), default=None)
+
+    def _best(self, measurer: Measurer) -> Record:
+        """The best of the finalists, measured once more against each other."""
+        ran = sorted((r for r in self.records if r.latency_s is not None), key=lambda r: r.latency_s or 0.0)
+        if not ran:
+            raise NoValidCandidateError(_nothing_valid(self.records))
+        finalists = ran[:NUM_FINALISTS]
+        results = measurer.compare([record.trace for record in finalists])
+        order = [n for n, result in enumerate(results) if result.latency_s is not None]
+        if not order:
+            return finalists[0]
+        winner = min(order, key=lambda n: results[n].latency_s or np.inf)
+        return self._record(finalists[winner].trace, results[winner])
+
+    def _record(self, trace: object, measurement: Measurement) -> Record:
+        return Record(
+            task=self.task.hash,
+            workload=self.workload,
+            target=str(self.target),
+            threads=self.threads,
+            trace=trace,  # type: ignore[arg-type]
+            status=measurement.status,
+            latency_s=measurement.latency_s,
+            runs_s=measurement.runs_s,
+            error=measurement.error,
+            build_s=measurement.build_s,
+            time=time.time(),
+        )
+
+    def _progress(self, last: Measurement | None, trials: int) -> Progress:
+        return Progress(
+            self.task,
+            len(self.records),
+            trials,
+            time.monotonic() - self.started_s,
+            last,
+            self.best_latency_s,
+            dict(Counter(record.status for record in self.records)),
+        )
+
+
+def _strategy(search: str | type[SearchStrategy]) -> type[SearchStrategy]:
+    if not isinstance(search, str):
+        return search
+    if search not in STRATEGIES:
+        raise UsageError(f"unknown search strategy {search!r}; use one of: {', '.join(STRATEGIES)}")
+    return STRATEGIES[search]
+
+
+def _candidate_of(record: Record, sketches: Sequence[Sketch]) -> Candidate | None:
+    for sketch in sketches:
+        row = sketch.row_of(record.trace)
+        if row is not None:
+            return Candidate(sketch, tuple(int(v) for v in row))
+    return None
+
+
+def _nothing_valid(records: Sequence[Record]) -> str:
+    counts = Counter(record.status for record in records)
+    listing = ", ".join(f"{status} {count}" for status, count in counts.most_common()) or "no trial was made"
+    first = next((record.error for record in records if record.error), "")
+    return f"none of {len(records)} candidates is valid ({listing}); the first error in full:\n{first}"

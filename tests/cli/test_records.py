@@ -1,0 +1,62 @@
+"""`tilewright records`: what it prints, and what it says of files that are not there or broken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.records.samples import TARGET, failed, record
+from tilewright.cli import main
+from tilewright.records import RecordLog
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    log = RecordLog(tmp_path / "r.jsonl")
+    log.extend([record(latency_s=2.5e-3), record(latency_s=1.25e-3), failed(), failed(task="bad0", workload="")])
+    return str(log.path)
+
+
+def test_list_has_one_line_for_each_task(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["records", "list", path]) == 0
+    lines = [line.split(maxsplit=7) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["workload", "task", "threads", "trials", "failed", "best", "target"]
+    assert lines[1] == ["gmm:512x512x512", "5f3a", "2", "3", "1", "1.25", "ms", TARGET]
+    assert lines[2] == ["-", "bad0", "2", "1", "1", "none", "valid", TARGET]
+
+
+def test_best_prints_the_trace_to_paste(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["records", "best", path, "--task", "5f"]) == 0
+    first, *trace = capsys.readouterr().out.splitlines()
+    assert first == f"# gmm:512x512x512 5f3a on {TARGET}, 2 threads: 1.25 ms"
+    assert trace == ["s = tw.Schedule(task)", 's["C"].split("i", [4, 8])', 's["C"].vectorize("i.2")']
+
+
+def test_merge_and_prune_change_files(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out.jsonl")
+    assert main(["records", "merge", path, path, "-o", out]) == 0
+    assert main(["records", "prune", out, "--keep", "1"]) == 0
+    assert capsys.readouterr().out == f"{out}: 4 records\n{out}: 1 of 4 records kept\n"
+    assert [r.latency_s for r in RecordLog(out).read()] == [1.25e-3]
+
+
+def test_export_prints_csv_or_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["records", "export", path]) == 0
+    assert capsys.readouterr().out.startswith("task,workload,target,threads,")
+    assert main(["records", "export", path, "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 4
+
+
+def test_a_missing_or_broken_file_is_an_error_that_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["records", "list", str(tmp_path / "missing")]) == 1
+    assert "missing cannot be used: No such file or directory" in capsys.readouterr().err
+    (tmp_path / "other").write_text("something else\n")
+    assert main(["records", "best", str(tmp_path / "other")]) == 1
+    assert "other:1: a record file begins with" in capsys.readouterr().err
+
+
+def test_a_wrong_number_to_keep_is_wrong_usage(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["records", "prune", path, "--keep", "0"]) == 2
+    assert "must be at least 1" in capsys.readouterr().err

@@ -1,0 +1,16 @@
+"""Every cost model of the package keeps the promises of the interface."""
+
+from __future__ import annotations
+
+from tilewright.cost_model import BoostedTrees, CostModel, RandomModel
+from tilewright.testing.cost_model_checks import CostModelChecks
+
+
+class TestBoostedTrees(CostModelChecks):
+    def make(self) -> CostModel:
+        return BoostedTrees(seed=3)
+
+
+class TestRandomModel(CostModelChecks):
+    def make(self) -> CostModel:
+        return RandomModel(seed=3)

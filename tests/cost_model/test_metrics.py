@@ -1,0 +1,53 @@
+"""Metrics of rankings, by small cases that can be counted by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright import UsageError
+from tilewright.cost_model import average_peak_score, mean_over_tasks, pairwise_accuracy, peak_score, top_k_recall
+
+LABELS = np.array([0.1, 0.4, 1.0, 0.8])
+
+
+def test_a_perfect_and_a_reversed_ranking() -> None:
+    assert pairwise_accuracy(10 * LABELS, LABELS) == 1.0
+    assert pairwise_accuracy(-LABELS, LABELS) == 0.0
+    for k in (1, 2, 4):
+        assert top_k_recall(LABELS, LABELS, k) == peak_score(LABELS, LABELS, k) == 1.0
+    assert top_k_recall(-LABELS, LABELS, 2) == 0.0
+    assert peak_score(-LABELS, LABELS, 2) == 0.4
+
+
+def test_pairs_of_equal_labels_do_not_count_and_equal_scores_count_half() -> None:
+    assert pairwise_accuracy(np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.5, 1.0])) == 1.0
+    assert pairwise_accuracy(np.zeros(4), LABELS) == 0.5
+    assert pairwise_accuracy(np.array([1.0, 2.0]), np.array([0.5, 0.5])) == 1.0
+
+
+def test_average_peak_score_is_the_mean_of_the_best_so_far() -> None:
+    scores = np.array([4.0, 3.0, 2.0, 1.0])
+    assert average_peak_score(scores, LABELS, 3) == pytest.approx((0.1 + 0.4 + 1.0) / 3)
+    assert [peak_score(scores, LABELS, k) for k in (1, 2, 3)] == [0.1, 0.4, 1.0]
+
+
+def test_k_above_the_number_of_candidates_means_all() -> None:
+    assert peak_score(-LABELS, LABELS, 100) == top_k_recall(-LABELS, LABELS, 100) == 1.0
+
+
+def test_failures_alone_have_nothing_to_miss() -> None:
+    assert peak_score(LABELS, np.zeros(4), 1) == average_peak_score(LABELS, np.zeros(4), 1) == 1.0
+
+
+def test_tasks_weigh_as_many_programs_as_they_have() -> None:
+    scores, labels = np.array([1.0, 2.0, 3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.0, 1.0, 2.0])
+    tasks = np.array([7, 7, 7, 9, 9])
+    assert mean_over_tasks(pairwise_accuracy, scores, labels, tasks) == pytest.approx(3 / 5)
+
+
+def test_errors() -> None:
+    with pytest.raises(UsageError, match=r"as many scores as labels, at least one; got shapes \(3,\) and \(4,\)"):
+        pairwise_accuracy(np.zeros(3), LABELS)
+    with pytest.raises(UsageError, match="k is at least 1, got 0"):
+        peak_score(LABELS, LABELS, 0)

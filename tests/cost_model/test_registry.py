@@ -1,0 +1,78 @@
+"""Models by name and from files, and files that are not models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright import UsageError
+from tilewright.cost_model import BoostedTrees, RandomModel, create, load, names
+from tilewright.cost_model.base import text_array
+
+
+@pytest.mark.parametrize("name", names())
+def test_models_are_made_by_name_and_loaded_whichever_they_are(name: str, tmp_path: Path) -> None:
+    model = create(name, seed=5)
+    assert model.name == name
+    assert model.options["seed"] == 5
+    model.save(tmp_path / "model.npz")
+    loaded = load(tmp_path / "model.npz")
+    assert type(loaded) is type(model)
+    assert loaded.options == model.options
+
+
+def test_unknown_names_and_options_list_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="a cost model is one of boosted-trees, random, got 'xgb'"):
+        create("xgb")
+    with pytest.raises(UsageError, match="the options of the cost model random are seed; got sede"):
+        create("random", sede=1)
+
+
+def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:
+    RandomModel().save(tmp_path / "model")
+    with pytest.raises(UsageError, match="holds the cost model random, not boosted-trees"):
+        BoostedTrees.load(tmp_path / "model")
+
+
+def test_a_path_without_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nothing is not there; check the path"):
+        load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x03\x04 torn"])
+def test_a_file_that_is_no_model_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(UsageError, match="is not the file of a cost model: .*; save the model again"):
+        load(tmp_path / "model")
+
+
+def test_arrays_without_a_header_and_a_lone_array_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "arrays.npz", a=np.zeros(1))
+    np.save(tmp_path / "array.npy", np.zeros(1))
+    for name in ("arrays.npz", "array.npy"):
+        with pytest.raises(UsageError, match="is not the file of a cost model"):
+            load(tmp_path / name)
+
+
+def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
+    header = {"format": "tilewright-cost-model", "version": 99, "model": "random", "options": {}}
+    np.savez(tmp_path / "model.npz", header=text_array(json.dumps(header)))
+    with pytest.raises(UsageError, match="version 1, got tilewright-cost-model version 99"):
+        load(tmp_path / "model.npz")
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = RandomModel(seed=1)
+    model.save(tmp_path / "model")
+
+    def full_disk(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        RandomModel(seed=2).save(tmp_path / "model")
+    monkeypatch.undo()
+    assert load(tmp_path / "model").options == {"seed": 1}

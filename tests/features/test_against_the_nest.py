@@ -1,0 +1,108 @@
+"""The population path gives what is counted in the lowered loop nest of each candidate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.features.populations import FAMILIES, Family
+from tests.features.walked import Walked, count_operations, count_reads, count_written, main_statements, reads
+from tilewright.codegen import Target
+from tilewright.features import Hardware, Statement, access_features, analyze, raw_features
+from tilewright.schedule import Schedule
+
+NUM_ROWS = 16
+HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=2"))
+# Where no access begins inside a line and none ends where the next begins, lines are counted exactly.
+ALIGNED = ("gemm with pragma",)
+
+
+class Population:
+    """Random candidates of a family: analysed together, and one by one as nests."""
+
+    def __init__(self, family: Family, seed: int, *, is_dividing: bool) -> None:
+        self.matrix: NDArray[np.int64] = family.sample(seed, NUM_ROWS, is_dividing=is_dividing)
+        self.statements = analyze(family.population(self.matrix), NUM_ROWS, HARDWARE)
+        self.raw = {s.stage.name: dict(raw_features(s, HARDWARE)) for s in self.statements}
+        self.concrete = [family.concrete(self.matrix, row) for row in range(NUM_ROWS)]
+
+    def candidates(self) -> list[tuple[int, Statement, Walked, Schedule]]:
+        found = []
+        for row, schedule in enumerate(self.concrete):
+            nests = main_statements(schedule)
+            assert list(nests.keys() ^ {s.stage.name for s in self.statements}) == []
+            found += [(row, s, nests[s.stage.name], schedule) for s in self.statements]
+        return found
+
+    def feature(self, statement: Statement, name: str, row: int) -> float:
+        return _entry(self.raw[statement.stage.name][name], row)
+
+
+def _entry(column: object, row: int) -> float:
+    return float(np.broadcast_to(np.asarray(column, np.float64), NUM_ROWS)[row])
+
+
+BOTH = pytest.mark.parametrize("is_dividing", [True, False], ids=["dividing", "not dividing"])
+ALL = pytest.mark.parametrize("name", FAMILIES)
+
+
+@BOTH
+@ALL
+def test_loops_are_those_of_the_nest(name: str, is_dividing: bool) -> None:
+    """Iterations that a tile wastes are executed, and so they count."""
+    population = Population(FAMILIES[name], 0, is_dividing=is_dividing)
+    for row, statement, walked, _ in population.candidates():
+        found = {"iterations": walked.iterations, "num_loops": len(walked.loops)}
+        for kind in ("vectorize", "unroll", "parallel"):
+            extents = walked.extents_of(kind)
+            found[f"{kind}_num"] = len(extents)
+            found[f"{kind}_product"] = int(np.prod(extents))
+            found[f"{kind}_length"] = extents[-1] if extents else 0
+        expected = {key: population.feature(statement, key, row) for key in found}
+        assert expected == found, f"{statement.stage.name} with {population.matrix[row].tolist()}"
+
+
+@ALL
+def test_operations_are_those_of_the_nest(name: str) -> None:
+    """Only of tiles that divide: the tests for the end of a reduction are no operations of the statement."""
+    population = Population(FAMILIES[name], 1, is_dividing=True)
+    for row, statement, walked, _ in population.candidates():
+        counted = {kind: number for kind, number in statement.counts.items() if number}
+        assert counted == count_operations(walked)
+        for kind, number in counted.items():
+            assert population.feature(statement, kind, row) == number * walked.iterations
+
+
+@BOTH
+@ALL
+def test_bytes_and_strides_are_those_of_the_nest(name: str, is_dividing: bool) -> None:
+    """Different elements are counted by their addresses, those out of bounds left out."""
+    population = Population(FAMILIES[name], 2, is_dividing=is_dividing)
+    for row, statement, walked, schedule in population.candidates():
+        written = statement.accesses[0]
+        assert written.elements[0][row] * written.element_bytes == count_written(schedule, statement.stage.name)
+        for buffer, loads in reads(walked).items():
+            access = next(a for a in statement.accesses if a.buffer == buffer)
+            features = access_features(statement, access, HARDWARE.line_bytes)
+            expected = count_reads(walked, loads)
+            for key in ("bytes", "unique_bytes", "stride"):
+                where = f"{key} of {buffer} in {statement.stage.name} with {population.matrix[row].tolist()}"
+                assert _entry(features[key], row) == expected[key], where
+
+
+@BOTH
+@ALL
+def test_different_lines_are_near_those_of_the_nest(name: str, is_dividing: bool) -> None:
+    """Exact where rows are whole lines; elsewhere rows may begin anywhere in a line, which is taken on average."""
+    population = Population(FAMILIES[name], 3, is_dividing=is_dividing)
+    for row, statement, walked, _ in population.candidates():
+        for buffer, loads in reads(walked).items():
+            access = next(a for a in statement.accesses if a.buffer == buffer)
+            expected = count_reads(walked, loads)
+            assert expected["unique_lines"] <= access.lines[0][row] + 1e-9
+            assert access.lines[0][row] <= 1.5 * expected["unique_lines"]
+            if name in ALIGNED and is_dividing:
+                features = access_features(statement, access, HARDWARE.line_bytes)
+                assert _entry(features["unique_lines"], row) == expected["unique_lines"]
+                assert _entry(features["lines"], row) == expected["lines"]

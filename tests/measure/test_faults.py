@@ -1,0 +1,113 @@
+"""Candidates that hang, crash, lie or take their process down: each costs one trial, with the right status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.measure.process_tree import children, descendants
+from tests.measure.programs import BAD, good, illegal, measurer
+from tilewright.errors import TilewrightError
+from tilewright.measure import Measurement
+
+
+@pytest.mark.parametrize(
+    ("compiler", "status", "error"),
+    [
+        ("writes_to_nowhere", "RUN_ERROR", "the runner died of SIGSEGV"),
+        ("aborts", "RUN_ERROR", "the runner died of SIGABRT"),
+        ("exits", "RUN_ERROR", "the runner died with exit code 7"),
+        ("fails", "RUN_ERROR", "returned status 5"),
+        ("writes_one_element", "WRONG_RESULT", "output B: 4096 of 4096 elements"),
+        ("is_killed", "BUILD_ERROR", "the builder died of SIGKILL while it compiled this candidate"),
+        (
+            "dies_with_words",
+            "BUILD_ERROR",
+            "SIGABRT, saying 'cannot select this instruction', while",
+        ),
+        ("rejects", "BUILD_ERROR", "no code for that"),
+        ("makes_a_mistake", "BUILD_ERROR", "KeyError: 'a mistake in the compiler'"),
+    ],
+)
+def test_a_bad_candidate_costs_one_trial(compiler: str, status: str, error: str) -> None:
+    with measurer(compiler) as m:
+        results = m.measure([good(8), BAD, good(16), BAD, good(32)])
+    assert [r.status for r in results] == ["OK", status, "OK", status, "OK"]
+    assert error in results[1].error
+    assert results[1].latency_s is None
+
+
+def test_a_kernel_that_never_returns_is_stopped_in_time() -> None:
+    with measurer("loops_for_ever", run_timeout_s=2) as m:
+        m.measure([good()])
+        start_s = time.monotonic()
+        results = m.measure([BAD, good()])
+        assert 2 <= time.monotonic() - start_s < 10
+    assert [r.status for r in results] == ["RUN_TIMEOUT", "OK"]
+    assert "longer than 2 s" in results[0].error
+
+
+def test_a_compiler_that_never_returns_is_stopped_in_time() -> None:
+    with measurer("hangs", build_timeout_s=2) as m:
+        start_s = time.monotonic()
+        results = m.measure([BAD, good(8), good(16), BAD])
+        assert 2 <= time.monotonic() - start_s < 20
+    assert [r.status for r in results] == ["BUILD_TIMEOUT", "OK", "OK", "BUILD_TIMEOUT"]
+    assert "build_timeout_s=2" in results[0].error
+    assert results[0].build_s >= 2
+
+
+def test_an_illegal_trace_is_invalid_and_says_why() -> None:
+    with measurer() as m:
+        results = m.measure([illegal(), good()])
+    assert [r.status for r in results] == ["INVALID", "OK"]
+    assert "no_such_loop" in results[0].error
+
+
+def test_a_kernel_that_spoils_the_inputs_harms_no_other_candidate() -> None:
+    with measurer("spoils_its_input_slowly") as m:
+        results = m.measure([good(8), BAD, good(16), good(32)])
+    assert [r.status for r in results[2:]] == ["OK", "OK"]
+
+
+def test_a_runner_killed_between_trials_costs_nothing() -> None:
+    before = children(os.getpid())
+    with measurer() as m:
+        (server,) = set(children(os.getpid())) - set(before)
+
+        def kill_workers(index: int, measurement: Measurement) -> None:
+            if index == 0:
+                for pid in descendants(server):
+                    os.kill(pid, signal.SIGKILL)
+
+        results = m.measure([good(8), good(16), good(32)], on_result=kill_workers)
+        again = m.measure([good(64)])  # the builders were killed too
+    assert [r.status for r in results + again] == ["OK"] * 4
+
+
+def test_the_fork_server_killed_between_trials_costs_nothing() -> None:
+    before = children(os.getpid())
+    with measurer() as m:
+        (server,) = set(children(os.getpid())) - set(before)
+
+        def kill_server(index: int, measurement: Measurement) -> None:
+            if index == 0:
+                os.kill(server, signal.SIGKILL)
+
+        results = m.measure([good(8), good(16), good(32)], on_result=kill_server)
+        again = m.measure([good(64)])
+    assert [r.status for r in results + again] == ["OK"] * 4
+    assert children(os.getpid()) == before
+
+
+def test_a_compiler_that_cannot_be_imported_is_an_error_of_the_user() -> None:
+    before = children(os.getpid())
+    with (
+        measurer("no_such_compiler") as m,
+        pytest.raises(TilewrightError, match="no_such_compiler.*cannot be imported"),
+    ):
+        m.measure([good()])
+    assert children(os.getpid()) == before

@@ -1,0 +1,56 @@
+"""The right answers: by NumPy, by a plain kernel, and through memory that processes share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright import te
+from tilewright.codegen import Target
+from tilewright.measure import reference
+from tilewright.measure.reference import ReferenceStore, plain_schedule, reference_outputs
+from tilewright.task import Task
+from tilewright.testing import assert_matches, evaluate, random_inputs
+from tilewright.testing.check import check_program
+from tilewright.testing.programs import FAMILIES, random_task
+
+
+def row_norms(m: int, n: int) -> Task:
+    a = te.placeholder((m, n), name="A")
+    r = te.reduce_axis(n, name="r")
+    s = te.compute((m,), lambda i: te.sum(a[i, r] * a[i, r], axis=r), name="S")
+    return Task([a], [s, te.compute((m,), lambda i: te.sqrt(s[i]), name="N")])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_plain_kernel_agrees_with_numpy(family: str) -> None:
+    rng = np.random.default_rng(0)
+    for threads in (1, 2):
+        task = random_task(family, rng)
+        check_program(task, plain_schedule(task, Target.native(), threads), rng, threads)
+
+
+def test_a_large_task_is_left_to_the_plain_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_slow(task: Task, *arrays: object) -> None:
+        raise AssertionError("NumPy would take too long")
+
+    monkeypatch.setattr(reference, "_LARGEST_FOR_NUMPY", 100)
+    monkeypatch.setattr(reference, "evaluate", too_slow)
+    task = row_norms(9, 50)
+    inputs = random_inputs(task, np.random.default_rng(0))
+    outputs = reference_outputs(task, inputs, Target.native(), 2)
+    for actual, expected in zip(outputs, evaluate(task, *inputs), strict=True):
+        assert_matches(actual, expected, "float32", 50)
+
+
+def test_what_is_saved_can_be_loaded_and_not_changed() -> None:
+    store = ReferenceStore(row_norms(3, 4))
+    assert not store.is_filled()
+    saved = [np.arange(3, dtype=np.float32), np.arange(3, 6, dtype=np.float32)]
+    store.save(saved)
+    assert store.is_filled()
+    loaded = store.load()
+    for actual, expected in zip(loaded, saved, strict=True):
+        np.testing.assert_array_equal(actual, expected)
+    with pytest.raises(ValueError, match="read-only"):
+        loaded[0][0] = 1

@@ -1,0 +1,45 @@
+"""Logs in the format of TVM's auto-scheduler."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright.errors import RecordFormatError, TilewrightError
+from tilewright.records import read_ansor_log
+
+STEPS = [["SP", 2, 0, 64, [2, 1, 4], 1], ["RE", 2, [0, 1, 2, 3]], ["AN", 2, 0, 3]]
+
+
+def line(costs_s: list[float], error_number: int = 0, version: str = "v0.6") -> str:
+    task: list[Any] = ['["8f2c", 64, 64]', "llvm -keys=cpu", [4, 64, 64, 0, 0, 0, 0, 0], "", 1, []]
+    if version == "v0.2":
+        task = task[:2]
+    return json.dumps({"i": [task, [[], STEPS]], "r": [costs_s, error_number, 0.5, 1600000000], "v": version})
+
+
+def test_records_old_and_new_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text("\n".join(["# a comment", line([2e-3, 4e-3]), "", line([1e10], 6, "v0.2")]) + "\n")
+    first, second = read_ansor_log(path)
+    assert first.workload_key == ("8f2c", 64, 64)
+    assert first.target == "llvm -keys=cpu"
+    assert first.steps[0] == ("SP", 2, 0, 64, [2, 1, 4], 1)
+    assert first.latency_s == pytest.approx(3e-3)
+    assert (second.version, second.error_number, second.latency_s) == ("v0.2", 6, None)
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"i": [], "r": [], "v": "v0.6"}', '{"v": "v0.6"}'])
+def test_a_broken_line_is_named(tmp_path: Path, broken: str) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(line([1e-3]) + "\n" + broken + "\n")
+    with pytest.raises(RecordFormatError, match="log.json:2: not a record of the auto-scheduler"):
+        list(read_ansor_log(path))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TilewrightError, match="missing.json cannot be used: No such file"):
+        list(read_ansor_log(tmp_path / "missing.json"))

@@ -1,0 +1,109 @@
+"""The record file: what is written is read, and what other things do to it is survived or named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tilewright
+from tests.records.samples import failed, record
+from tilewright.errors import RecordFormatError, TilewrightError
+from tilewright.records import RecordLog, read_records
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> RecordLog:
+    return RecordLog(tmp_path / "records.jsonl")
+
+
+def test_what_is_appended_is_read_in_order(log: RecordLog) -> None:
+    assert log.read() == []
+    written = [record(time=1.0), failed(time=2.0), record(time=3.0)]
+    log.append(written[0])
+    log.extend(written[1:])
+    log.extend([])
+    assert log.read() == written
+    assert list(read_records(log.path)) == written
+
+
+def test_the_first_line_tells_format_and_tool(log: RecordLog) -> None:
+    log.append(record())
+    header = json.loads(log.path.read_text().splitlines()[0])
+    assert header["tilewright_records"] == 1
+    assert header["tool_version"] == tilewright.__version__
+    assert header["created"] > 1.7e9
+
+
+def test_files_joined_with_cat_are_read(log: RecordLog) -> None:
+    log.append(record())
+    log.path.write_text(log.path.read_text() * 2)
+    assert log.read() == [record(), record()]
+
+
+@pytest.mark.parametrize("num_bytes", [1, 10, 100])
+def test_a_torn_last_line_is_left_out_and_removed_by_the_next_writer(log: RecordLog, num_bytes: int) -> None:
+    log.extend([record(time=1.0), record(time=2.0)])
+    whole = log.path.read_bytes()
+    log.path.write_bytes(whole + record(time=3.0).to_line().encode()[:num_bytes])
+    assert [r.time for r in log.read()] == [1.0, 2.0]
+    log.append(record(time=4.0))
+    assert [r.time for r in log.read()] == [1.0, 2.0, 4.0]
+    assert log.path.read_bytes().startswith(whole)
+
+
+def test_a_last_line_that_lacks_only_its_end_is_kept(log: RecordLog) -> None:
+    log.extend([record(time=1.0), record(time=2.0)])
+    log.path.write_bytes(log.path.read_bytes()[:-1])
+    assert [r.time for r in log.read()] == [1.0, 2.0]
+    log.append(record(time=3.0))
+    assert [r.time for r in log.read()] == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("header", ["", '{"tile', '{"tilewright_records": 1, "tool'])
+def test_a_torn_header_is_written_anew(log: RecordLog, header: str) -> None:
+    log.path.write_text(header)
+    assert log.read() == []
+    log.append(record())
+    assert log.read() == [record()]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"task": "5f3a", "wor', "the line is not JSON .*; remove the line, or restore the file"),
+        ("\x00\x00\x00", "the line is not JSON"),
+        ("[1, 2]", r"a line is a JSON object, got \[1, 2\]"),
+        ('{"task": "5f3a"}', "needs the field workload, which is missing; correct or remove the line"),
+    ],
+)
+def test_a_broken_line_in_the_middle_is_an_error_that_names_it(log: RecordLog, line: str, message: str) -> None:
+    log.extend([record(), record()])
+    lines = log.path.read_text().splitlines()
+    log.path.write_text("\n".join([*lines[:2], line, *lines[2:]]) + "\n")
+    with pytest.raises(RecordFormatError, match=f"records.jsonl:3: .*{message}"):
+        log.read()
+
+
+def test_a_newer_format_is_not_guessed_at(log: RecordLog) -> None:
+    log.path.write_text('{"tilewright_records": 2, "tool_version": "9.0"}\n')
+    with pytest.raises(RecordFormatError, match="jsonl:1: the format is version 2, .*reads version 1; use"):
+        log.read()
+
+
+@pytest.mark.parametrize("content", ["task,latency\n", "no newline at the end", "{}\n"])
+def test_a_file_that_is_something_else_is_neither_read_nor_changed(log: RecordLog, content: str) -> None:
+    log.path.write_text(content)
+    with pytest.raises(RecordFormatError, match="jsonl:1: a record file begins with"):
+        log.read()
+    with pytest.raises(RecordFormatError, match="this is something else: give another file"):
+        log.append(record())
+    assert log.path.read_text() == content
+
+
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TilewrightError, match="no_such_folder/r.jsonl cannot be used: No such file or directory"):
+        RecordLog(tmp_path / "no_such_folder" / "r.jsonl").append(record())
+    with pytest.raises(TilewrightError, match="cannot be used: Is a directory"):
+        RecordLog(tmp_path).append(record())

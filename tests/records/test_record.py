@@ -1,0 +1,46 @@
+"""A record as JSON, and what is said of JSON that is no record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.records.samples import failed, record
+from tilewright.errors import RecordFormatError
+from tilewright.records import Record
+
+
+@pytest.mark.parametrize("original", [record(), failed(), failed("INVALID", workload="")])
+def test_a_record_survives_json(original: Record) -> None:
+    line = original.to_line()
+    assert "\n" not in line
+    assert Record.from_json(json.loads(line)) == original
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
+        ({"threads": True}, "threads must be"),
+        ({"status": "FINE"}, "status must be one of OK, INVALID, .*, got 'FINE'"),
+        ({"latency_s": "fast"}, "latency_s must be a number of seconds or null, got 'fast'"),
+        ({"latency_s": float("nan")}, "latency_s must be"),
+        ({"latency_s": None}, "latency_s is there if and only if the status is OK, got None with OK"),
+        ({"runs_s": [1, None]}, "runs_s must be a list of seconds"),
+        ({"trace": "split"}, "trace must be a list of steps"),
+        ({"trace": [{"step": "melt", "stage": "C", "arguments": []}]}, "trace: unknown step 'melt'"),
+        ({"colour": "red"}, "a record has no field colour"),
+    ],
+)
+def test_what_is_wrong_with_a_field_is_said(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecordFormatError, match=message):
+        Record.from_json(record().to_json() | change)
+
+
+def test_a_missing_field_is_named() -> None:
+    data = record().to_json()
+    del data["target"]
+    with pytest.raises(RecordFormatError, match="needs the field target, which is missing"):
+        Record.from_json(data)

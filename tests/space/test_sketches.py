@@ -1,0 +1,127 @@
+"""Sketches: the two worked examples, user rules, and that every candidate is a legal program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.schedule import Stage
+from tilewright.schedule.steps import ComputeInlineStep
+from tilewright.space import DEFAULT_RULES, Rule, Sketch, SketchState, SpaceOptions, derive, is_legal
+from tilewright.task import Task
+from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+
+TARGET = tw.Target.parse("haswell")
+OPTIONS = SpaceOptions(TARGET, threads=2)
+
+
+def matmul_relu(n: int = 512) -> Task:
+    a, b = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis(n, name="k")
+    c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    d = te.compute((n, n), lambda i, j: te.maximum(c[i, j], 0.0), name="D")
+    return Task([a, b], [d], name="matmul_relu")
+
+
+def relu_pad_matmul() -> Task:
+    a, d = te.placeholder((8, 400), name="A"), te.placeholder((512, 4), name="D")
+    b = te.compute((8, 400), lambda i, x: te.maximum(a[i, x], 0.0), name="B")
+    c = te.compute((8, 512), lambda i, k: te.select(k < 400, b[i, k], 0.0), name="C")
+    r = te.reduce_axis(512, name="k")
+    e = te.compute((8, 4), lambda i, j: te.sum(c[i, r] * d[r, j], axis=r), name="E")
+    return Task([a, d], [e], name="relu_pad_matmul")
+
+
+def structure(sketch: Sketch) -> list[str]:
+    """The loop nest of some candidate, without extents and annotations."""
+    schedule = sketch.trace(sketch.sample(np.random.default_rng(0), 1)[0]).apply(sketch.task)
+    lines = []
+    for line in str(schedule).splitlines():
+        words = line.split(" in range(")[0].split()
+        is_loop = words[0] in ("for", "parallel", "vectorize", "unroll")
+        lines.append(words[1] if is_loop else line.strip())
+    return lines
+
+
+def test_matmul_relu_derives_the_six_level_tiling_fused_into_the_consumer() -> None:
+    nests = [structure(sketch) for sketch in derive(matmul_relu(), OPTIONS)]
+    seed_example = [
+        "i.0@j.0", "i.1", "j.1",
+        "k.0", "i.0", "j.0", "k.1", "i.1", "j.1", "C[i, j] += A[i, k] * B[k, j]",
+        "i.2", "j.2", "D[i, j] = max(C[i, j], 0.0)",
+    ]  # fmt: skip
+    assert seed_example in nests
+
+
+def test_relu_pad_matmul_derives_a_cache_stage_and_a_factored_reduction() -> None:
+    nests = [structure(sketch) for sketch in derive(relu_pad_matmul(), OPTIONS)]
+    pad = ["i", "k", "C[i, k] = select(k < 400, max(A[i, k], 0.0), 0.0)"]
+    cached = [
+        "i.0@j.0", "i.1", "j.1",
+        "k.0", "i.0", "j.0", "k.1", "i.1", "j.1", "E.cache[i, j] += C[i, k] * D[k, j]",
+        "i.2", "j.2", "E[i, j] = E.cache[i, j]",
+    ]  # fmt: skip
+    assert pad + cached in nests
+    factored = [nest for nest in nests if nest[:3] == pad and any(line.startswith("E.rf[") for line in nest)]
+    assert factored, "C for all of the tensor, then partial results E.rf, then E"
+    assert factored[0][-1].startswith("E[i, j] += E.rf[")
+
+
+def test_a_user_rule_comes_first_and_may_end_the_search() -> None:
+    class InlineRelu(Rule):
+        name = "inline_relu"
+        is_exclusive = True
+
+        def matches(self, state: SketchState, stage: Stage) -> bool:
+            return stage.name == "C"
+
+        def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+            return [state.add(ComputeInlineStep("C"))]
+
+    sketches = derive(relu_pad_matmul(), OPTIONS, rules=[InlineRelu(), *DEFAULT_RULES])
+    assert sketches
+    assert all('s["C"].compute_inline()' in "\n".join(map(str, sketch.steps)) for sketch in sketches)
+
+
+@pytest.mark.parametrize("make", [matmul_relu, relu_pad_matmul])
+def test_a_population_is_the_schedules_of_its_rows(make: Callable[[], Task]) -> None:
+    rng = np.random.default_rng(3)
+    for sketch in derive(make(), OPTIONS):
+        rows = sketch.sample(rng, 12)
+        population = sketch.population(rows)
+        for number, row in enumerate(rows):
+            one = sketch.trace(row).apply(sketch.task)
+            expected = {(loop.stage.name, loop.name): extent for loop, extent in one.extents.items()}
+            found = {
+                (loop.stage.name, loop.name): int(np.broadcast_to(extent, (12,))[number])
+                for loop, extent in population.extents.items()
+            }
+            assert found == expected
+
+
+def test_a_trace_leads_back_to_its_row() -> None:
+    rng = np.random.default_rng(5)
+    for sketch in derive(matmul_relu(), OPTIONS):
+        for row in sketch.sample(rng, 20):
+            trace = sketch.trace(row)
+            found = sketch.row_of(trace)
+            assert found is not None
+            assert sketch.trace(found) == trace
+
+
+def test_legal_candidates_compute_what_numpy_computes() -> None:
+    rng = np.random.default_rng(11)
+    for task in (matmul_relu(60), relu_pad_matmul()):
+        arrays = random_inputs(task, rng)
+        expected = evaluate(task, *arrays)[0]
+        for sketch in derive(task, SpaceOptions(tw.Target.native(), threads=2)):
+            rows = sketch.sample(rng, 40)
+            legal = rows[is_legal(sketch.population(rows), len(rows), tw.Target.native())]
+            assert len(legal)
+            for row in legal[:4]:
+                kernel = tw.build(sketch.trace(row).apply(task), threads=2)
+                assert_matches(kernel(*arrays), expected, "float32", reduction_size(task))
