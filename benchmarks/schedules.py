@@ -45,38 +45,22 @@ def gemm_task(m: int, n: int, k: int) -> tw.Task:
 
 
 def gemm_schedule(m: int, n: int, k: int, threads: int, target: tw.Target) -> tw.Schedule:
-    """For each panel of columns and each block of the reduction: pack the panel of B, then run the register tiles.
-
-    The blocks' partial sums are a stage of their own (rfactor), computed in registers a tile at a time.
-    """
+    """For each panel of columns: pack the panel of B, then run the register tiles down the rows."""
     s = tw.Schedule(gemm_task(m, n, k))
     rows, columns = register_tile(m, n, target)
     c = s["C"]
-    k_block, _ = c.split("k", gemm_block(k))
-    partial = c.rfactor(k_block)
-    i, j, k_block = c.loops
+    i, j, r = c.loops
     i_tile, i_row = c.split(i, rows)
     j_panel, j_lane = c.split(j, columns)
-    c.reorder(j_panel, k_block, i_tile, i_row, j_lane)
+    c.reorder(j_panel, i_tile, r, i_row, j_lane)
     c.unroll(i_row)
     c.vectorize(j_lane)
-    partial.compute_at(c, i_tile)
-    i, j, k_block_part, k_inner = partial.loops
-    partial.reorder(k_block_part, k_inner, i, j)
-    partial.unroll(i)
-    partial.vectorize(j)
-    panel = s["B"].pack(partial)
-    panel.compute_at(c, k_block)
+    panel = s["B"].pack(c)
+    panel.compute_at(c, j_panel)
     panel.vectorize(panel.loops[-1])
     if threads > 1:
         c.parallel(j_panel)
     return s
-
-
-def gemm_block(k: int) -> int:
-    """How much of the reduction runs at a time: at most 512, in blocks of equal size."""
-    blocks = max(2, -(-k // 512))
-    return -(-k // blocks)
 
 
 def register_tile(m: int, n: int, target: tw.Target) -> tuple[int, int]:

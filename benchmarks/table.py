@@ -14,12 +14,19 @@ _HEADER = ("case", "threads", "ours", "peer", "ratio", "must reach", "")
 
 def format_table(machine: Mapping[str, str], results: Sequence[Result]) -> str:
     """A Markdown table under the description of the machine."""
-    rows = [_HEADER, *(_row(result) for result in results)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
-    lines = [f"{name}: {value}" for name, value in machine.items()]
-    lines += ["", METHOD, "", _line(rows[0], widths), _line(tuple("-" * w for w in widths), widths)]
-    lines += [_line(row, widths) for row in rows[1:]]
-    return "\n".join(lines)
+    return "\n".join([heading(machine, METHOD), markdown(_HEADER, [_row(result) for result in results])])
+
+
+def heading(machine: Mapping[str, str], method: str) -> str:
+    """What stands above a table: the machine, and how it was measured."""
+    return "\n".join([*(f"{name}: {value}" for name, value in machine.items()), "", method, ""])
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = [header, ["-" * width for width in widths], *rows]
+    return "\n".join(_line(line, widths) for line in lines)
 
 
 def format_json(machine: Mapping[str, str], results: Sequence[Result]) -> str:

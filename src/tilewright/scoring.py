@@ -23,25 +23,26 @@ class Scoring:
 
     def __init__(self, target: Target, threads: int, model: CostModel) -> None:
         self.hardware = Hardware.from_target(target, threads)
-        self.analytical = AnalyticalModel(hardware=self.hardware)
+        self.analytical = AnalyticalModel()
         self.model = model
         self._features: list[npt.NDArray[np.float32]] = []
         self._latencies_s: list[float | None] = []
 
     def scores(self, sketch: Sketch, rows: IntArray) -> npt.NDArray[np.float64]:
         """A score for each row, higher for faster programs, comparable over the sketches of a task."""
-        schedule = sketch.population(rows)
-        if not self.model.is_fitted:
-            return self.analytical.predict(schedule, len(rows))
-        return self.model.predict(statement_features(schedule, len(rows), self.hardware).values)
+        model = self.model if self.model.is_fitted else self.analytical
+        return model.predict(self._features_of(sketch, rows))
+
+    def _features_of(self, sketch: Sketch, rows: IntArray) -> npt.NDArray[np.float32]:
+        return statement_features(sketch.population(rows), len(rows), self.hardware).values
 
     def learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
         """Take in new measurements (None for failures), and learn from all so far."""
-        for candidate, latency in zip(candidates, latencies_s, strict=True):
-            row = np.asarray([candidate.row], np.int64)
-            table = statement_features(candidate.sketch.population(row), 1, self.hardware)
-            self._features.append(table.values[0])
-            self._latencies_s.append(latency)
+        for sketch in {candidate.sketch: None for candidate in candidates}:
+            mine = [n for n, candidate in enumerate(candidates) if candidate.sketch is sketch]
+            rows = np.asarray([candidates[n].row for n in mine], np.int64)
+            self._features += list(self._features_of(sketch, rows))
+            self._latencies_s += [latencies_s[n] for n in mine]
         if sum(latency is not None for latency in self._latencies_s) >= _MIN_PROGRAMS:
             tasks = [0] * len(self._features)
             self.model.update(Dataset.build(self._features, self._latencies_s, tasks))

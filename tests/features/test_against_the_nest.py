@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from tests.features.populations import FAMILIES, Family
 from tests.features.walked import Walked, count_operations, count_reads, count_written, main_statements, reads
 from tilewright.codegen import Target
-from tilewright.features import Hardware, Statement, access_features, analyze, raw_features
+from tilewright.features import Hardware, Statement, access_features, analyze, raw_features, statement_features
 from tilewright.schedule import Schedule
+from tilewright.testing import programs
+from tilewright.testing.schedules import random_schedule
 
 NUM_ROWS = 16
 HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=2"))
@@ -106,3 +108,19 @@ def test_different_lines_are_near_those_of_the_nest(name: str, is_dividing: bool
                 features = access_features(statement, access, HARDWARE.line_bytes)
                 assert _entry(features["unique_lines"], row) == expected["unique_lines"]
                 assert _entry(features["lines"], row) == expected["lines"]
+
+
+@pytest.mark.parametrize("family", programs.FAMILIES)
+def test_loops_of_random_schedules_are_those_of_the_nest(family: str) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        schedule = random_schedule(programs.random_task(family, rng, 3000), rng, 10)
+        assert np.isfinite(statement_features(schedule, 1, HARDWARE).values).all()
+        nests = main_statements(schedule)
+        for statement in analyze(schedule, 1, HARDWARE):
+            walked = nests[statement.stage.name]
+            assert statement.path.iterations[0] == walked.iterations
+            features = dict(raw_features(statement, HARDWARE))
+            for kind in ("vectorize", "unroll", "parallel"):
+                product = np.broadcast_to(np.asarray(features[f"{kind}_product"]), 1)[0]
+                assert product == np.prod(walked.extents_of(kind)), f"{kind} in\n{schedule}"

@@ -21,7 +21,6 @@ class Frame:
         self.bindings: dict[Var, Binding] = {}
         self.ranges: dict[Var, Interval] = {}
         self.lane_var: Var | None = None
-        self.lane_begin = 0
         self.lanes = 1
 
     def bind(self, var: Var, value: Binding, low: int, high: int) -> None:
@@ -31,18 +30,16 @@ class Frame:
     # --- linear forms -----------------------------------------------------------------------------------------------
 
     def split_lane(self, form: Linear) -> tuple[Linear, int] | None:
-        """The form at lane zero and its step from lane to lane; None where it does not step evenly."""
+        """The form and its step from lane to lane; None where it does not step evenly.
+
+        The lane variable is bound to the first lane, so that the form itself is the value there.
+        """
         var = self.lane_var
         if var is None:
             return form, 0
-        for atom in form.terms:
-            if not isinstance(atom, Var) and self._varies(atom):
-                return None
-        step = form.terms.get(var, 0)
-        if not step:
-            return form, 0
-        rest = {atom: c for atom, c in form.terms.items() if atom is not var}
-        return Linear(rest, form.const + step * self.lane_begin), step
+        if not form.has_only_variables and any(not isinstance(a, Var) and self._varies(a) for a in form.terms):
+            return None
+        return form, form.terms.get(var, 0)
 
     def _varies(self, atom: Operation | FromMemory) -> bool:
         if isinstance(atom, Operation) and len(set(bounds(Linear({atom: 1}, 0), self.ranges))) == 1:

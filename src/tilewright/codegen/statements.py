@@ -108,20 +108,16 @@ class FunctionWriter:
         Vectors of other lengths would be legal, but LLVM takes them apart element by element.
         """
         frame = self.frame
-        frame.lane_var = loop.var
         position, end = loop.begin, loop.begin + loop.extent
         lanes = self._register_lanes(loop.body)
         while position < end:
             while lanes > end - position:
                 lanes //= 2
-            frame.ranges[loop.var] = (position, position + lanes - 1)
-            frame.lane_begin, frame.lanes = position, lanes
-            if lanes == 1:
-                frame.lane_var = None
-                frame.bindings[loop.var] = position
+            frame.bind(loop.var, position, position, position + lanes - 1)
+            frame.lane_var, frame.lanes = (loop.var if lanes > 1 else None), lanes
             self.write(loop.body)
             position += lanes
-        frame.lane_var, frame.lane_begin, frame.lanes = None, 0, 1
+        frame.lane_var, frame.lanes = None, 1
 
     def _register_lanes(self, body: Stmt) -> int:
         """The lanes of a register of the type that the body writes."""

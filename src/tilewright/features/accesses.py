@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.features.regions import Floats, Number, Region
-from tilewright.schedule import Schedule, Stage, accumulator_dtype
+from tilewright.schedule import Schedule, Stage, accumulator_dtype, required_region
 from tilewright.te import DTYPES, Expr, Tensor
 
 READ, WRITE, READ_WRITE = "read", "write", "readwrite"
@@ -69,12 +69,13 @@ class AccessReader:
         element_bytes = DTYPES[self._dtype(producer)].bytes
         shape = self._shape(producer)
         fixed = 0 if producer.is_placeholder else self.regions[producer].num_around
+        is_whole = self._whole_dimensions(producer)
         hulls: list[Floats] = []
         counts: list[Floats] = []
         loops: frozenset[int] = frozenset()
         is_shared = False
         for dim, size in enumerate(shape):
-            hull, count, used = self._dimension(index_tuples, dim, size, fixed)
+            hull, count, used = self._dimension(index_tuples, dim, size, 0 if is_whole[dim] else fixed)
             is_shared |= not loops.isdisjoint(used)
             loops |= used
             hulls.append(hull)
@@ -99,6 +100,13 @@ class AccessReader:
             elements=elements,
             lines=self._lines(hulls, counts, shape, span, element_bytes),
         )
+
+    def _whole_dimensions(self, producer: Stage) -> list[bool]:
+        """Of which dimensions an attached stage computes everything, since nobody knows what part is needed."""
+        if producer.attach_loop is None:
+            return [False] * len(producer.tensor.shape)
+        needed = required_region(self.schedule, producer, producer.attach_loop, self.schedule.extents)
+        return [part is None for part in needed]
 
     def _dtype(self, producer: Stage) -> str:
         dtype = producer.tensor.dtype

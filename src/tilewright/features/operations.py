@@ -152,7 +152,7 @@ def _count_uses(nodes: list[Expr], values: tuple[Expr, ...]) -> dict[int, int]:
 
 
 def _is_single_product(e: Expr, uses: dict[int, int], fused: set[int]) -> bool:
-    return isinstance(e, Binary) and e.op == "mul" and uses[id(e)] == 1 and id(e) not in fused
+    return isinstance(e, Binary) and e.op == "mul" and uses.get(id(e)) == 1 and id(e) not in fused
 
 
 def _node_kind(e: Expr) -> str | None:

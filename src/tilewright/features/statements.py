@@ -108,10 +108,11 @@ def _computation(statement: Statement) -> Columns:
     columns: Columns = [(kind, statement.path.iterations * statement.counts[kind]) for kind in KINDS]
     kinds: dict[str, Booleans] = {"unroll": statement.unrolled}
     for name, annotation in (("vectorize", VECTORIZE), ("parallel", PARALLEL)):
-        kinds[name] = np.array([[loop.annotation == annotation] for loop in statement.path.loops], np.bool_)
+        flags = [loop.annotation == annotation for loop in statement.path.loops]
+        kinds[name] = np.array(flags, np.bool_).reshape(-1, 1)
     places = _Places(statement)
     for name, mask in kinds.items():
-        columns += places.describe(name, mask.reshape(len(statement.path.loops), -1))
+        columns += places.describe(name, mask)
     return columns
 
 
@@ -126,7 +127,7 @@ class _Places:
             so_far = np.cumsum(member, axis=0)
             self.tables[name] = member
             self.tables[f"inner_{name}"] = member & (so_far == so_far[-1:])
-            self.tables[f"outer_{name}"] = member & (so_far == 1)
+            self.tables[f"outer_{name}"] = member & (so_far == 2)
 
     def describe(self, name: str, mask: Booleans) -> Columns:
         """Number, product, innermost length and position of the loops in `mask` (those that run more than once)."""

@@ -67,8 +67,8 @@ class Pragma:
     def apply(self, stage: Stage, loop: Loop) -> None:
         position = stage.leaves.index(loop)
         first_reduce = next((p for p, leaf in enumerate(stage.leaves) if leaf.is_reduce), len(stage.leaves))
+        self._attached(loop)
         if position < first_reduce:
-            self._attached(loop)
             self._from(stage, position + 1)
         else:
             self._update(stage, position + 1)

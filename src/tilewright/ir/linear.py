@@ -41,12 +41,20 @@ Atom: TypeAlias = Var | Operation | FromMemory
 class Linear:
     """An immutable linear form."""
 
-    __slots__ = ("_hash", "const", "terms")
+    __slots__ = ("_hash", "_has_only_variables", "const", "terms")
 
     def __init__(self, terms: dict[Atom, int], const: int) -> None:
         self.terms = terms
         self.const = const
         self._hash: int | None = None
+        self._has_only_variables: bool | None = None
+
+    @property
+    def has_only_variables(self) -> bool:
+        """Whether every atom is a loop variable."""
+        if self._has_only_variables is None:
+            self._has_only_variables = all(isinstance(atom, Var) for atom in self.terms)
+        return self._has_only_variables
 
     def __hash__(self) -> int:
         if self._hash is None:

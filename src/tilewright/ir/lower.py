@@ -14,6 +14,7 @@ from tilewright.ir.unroll import unroll_small_loops
 from tilewright.ir.vectors import strip_mine
 from tilewright.ir.verify import verify
 from tilewright.schedule import (
+    SERIAL,
     UNROLL,
     VECTORIZE,
     Loop,
@@ -190,8 +191,9 @@ class StageLowering:
         spatial = [loop for loop in inside if not loop.is_reduce]
         lanes = [loop for loop in inside if loop.is_reduce and loop.annotation == VECTORIZE]
         lanes = [loop for loop in lanes if self.builder.extents[loop] > 1]
+        rolled = not self._is_register_tile(spatial)
         if not self._accumulates_apart(reduction, spatial, lanes):
-            first = self._over(spatial, Store(self.buffer, self.indices, self._identities(reduction)[0]))
+            first = self._over(spatial, Store(self.buffer, self.indices, self._identities(reduction)[0]), rolled=rolled)
             return [first, self._updates(inside, reduction, (self.buffer,), self.indices)]
         shape = tuple(self.builder.extents[loop] for loop in (*spatial, *lanes))
         tiles = tuple(
@@ -203,7 +205,7 @@ class StageLowering:
             Store(tile, at, neutral) for tile, neutral in zip(tiles, self._identities(reduction), strict=True)
         ]
         body = [
-            self._over([*spatial, *lanes], *start),
+            self._over([*spatial, *lanes], *start, rolled=rolled),
             self._updates(inside, reduction, tiles, at),
             self._finish(reduction, tiles, spatial, lanes, at),
         ]
@@ -301,7 +303,8 @@ class StageLowering:
     ) -> Stmt:
         result = tiles[-1]
         if not lanes:
-            return self._over(spatial, Store(self.buffer, self.indices, Load(result.dtype, result, at)))
+            store = Store(self.buffer, self.indices, Load(result.dtype, result, at))
+            return self._over(spatial, store, rolled=not self._is_register_tile(spatial))
         sums = tuple(Buffer(f"{t.name}.sum", (), t.dtype, LOCAL) for t in tiles)
         start: list[Stmt] = [Store(s, (), n) for s, n in zip(sums, self._identities(reduction), strict=True)]
         combine: Stmt = Update(reduction.op, sums, (), tuple(Load(t.dtype, t, at) for t in tiles))
@@ -310,10 +313,11 @@ class StageLowering:
         store = Store(self.buffer, self.indices, Load(sums[-1].dtype, sums[-1], ()))
         return self._over(spatial, block([*start, combine, store], sums))
 
-    def _over(self, loops: list[Loop], *statements: Stmt) -> Stmt:
-        """The statements inside plain copies of the given loops."""
+    def _over(self, loops: list[Loop], *statements: Stmt, rolled: bool = False) -> Stmt:
+        """The statements inside plain copies of the given loops; `rolled` where nothing is gained by unrolling."""
         nest = block(list(statements))
         for loop in reversed(loops):
+            kind = SERIAL if rolled and loop.annotation == UNROLL else loop.annotation
             if self.builder.extents[loop] > 1:
-                nest = For(loop.var, 0, self.builder.extents[loop], loop.annotation, nest)
+                nest = For(loop.var, 0, self.builder.extents[loop], kind, nest)
         return nest

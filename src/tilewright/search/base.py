@@ -41,7 +41,7 @@ class SearchStrategy(ABC):
                 self.measured.append((position, row, latency))
         self.measured.sort(key=lambda item: item[2])
 
-    # --- for subclasses ------------------------------------------------------------------------------------------------
+    # --- for subclasses -----------------------------------------------------------------------------------------------
 
     def random_rows(self, sketch: Sketch, n: int) -> IntArray:
         """Up to `n` different legal random rows."""

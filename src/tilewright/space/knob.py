@@ -33,7 +33,8 @@ class Knob:
 
     def values(self, choices: IntArray, columns: tuple[int, ...]) -> IntArray:
         """The product of the given columns for each choice."""
-        return self.table[choices][:, list(columns)].prod(axis=1)
+        products: IntArray = self.table[choices][:, list(columns)].prod(axis=1)
+        return products
 
     def mutate(self, rng: np.random.Generator, choices: IntArray) -> IntArray:
         """For each choice a neighbour: a factor moved from one level to another, or one level changed a little."""

@@ -1,0 +1,41 @@
+"""A space as a template has it: one way to tile, tiles that divide, operands as they come."""
+
+from __future__ import annotations
+
+from tilewright.codegen import Target
+from tilewright.schedule import Stage
+from tilewright.space import DEFAULT_RULES, Rule, Sketch, SketchState, SpaceOptions, derive
+from tilewright.space import analysis as stages
+from tilewright.space.tiling import tile_alone, tile_fused
+from tilewright.task import Task
+
+_LEFT_OUT = (
+    "inline_padding",
+    "compute_location",
+    "add_cache_stage",
+    "multi_level_tiling_with_fusion",
+    "multi_level_tiling",
+)
+DIVIDING = 1.0
+
+
+class OneTiling(Rule):
+    """A stage with data reuse is tiled in its consumer's outermost tiles, or by itself; nothing is packed."""
+
+    name = "one_tiling"
+    is_exclusive = True
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return stages.has_data_reuse(stage)
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        consumer = stages.fusible_consumer(state.schedule, stage)
+        if consumer is None:
+            return [tile_alone(state, stage.name)]
+        return [tile_fused(state, stage.name, consumer.name, at_level=1)]
+
+
+def limited_space(task: Task, target: Target, threads: int) -> list[Sketch]:
+    """The sketches of the task in this space."""
+    rules = [OneTiling(), *(rule for rule in DEFAULT_RULES if rule.name not in _LEFT_OUT)]
+    return derive(task, SpaceOptions(target, threads, max_waste=DIVIDING), rules)

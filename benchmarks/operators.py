@@ -1,0 +1,202 @@
+"""`python -m benchmarks.operators`: the operator suite, tuned, next to torch at its best.
+
+Every finished case is written to a JSON file at once, and the trials are kept as records: a run that is started again
+with the same --records makes only the trials that are missing, and times all cases again. Exits with 1 if the suite
+falls short.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import arguments
+from benchmarks.contest import Contest, RatioCase, Run, WrongResultError
+from benchmarks.machine import describe_machine
+from benchmarks.results import NotRun, RatioResult, run_case
+from benchmarks.table import heading, markdown
+from benchmarks.timing import METHOD, Plan
+from benchmarks.tuned import file_name, prepare, tune_workload
+from tilewright import workloads
+from tilewright.errors import NoValidCandidateError
+from tilewright.peers import peers_of
+from tilewright.tuner import Progress, TuneResult
+
+REQUIRED_SHARE = 0.8
+REQUIRED_MEAN = 1.2
+OUTPUT = "operators.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case. The ratio is torch's time by ours; it is 0 where `failure` says why there is none."""
+
+    workload: str
+    threads: int
+    trials: int
+    failed_trials: int
+    tuning_s: float
+    ours_ms: float | None = None
+    peer: str = ""
+    peer_ms: float | None = None
+    ratio: float = 0.0
+    failure: str = ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Tune and measure the chosen cases, and print all that the file holds of them."""
+    options = _parse(argv)
+    chosen = [w for batch in options.batch for w, _ in workloads.suite(batch) if options.case in w]
+    if not chosen:
+        print("no case matches; run with --list to see all", file=sys.stderr)
+        return 2
+    if options.list:
+        print("\n".join(chosen))
+        return 0
+    options.records.mkdir(parents=True, exist_ok=True)
+    path = options.output or options.records / OUTPUT
+    rows = read(path)
+    for number, workload in enumerate(chosen if not options.report else [], start=1):
+        print(f"{number}/{len(chosen)} {workload}", file=sys.stderr)
+        rows[workload] = run(workload, options)
+        path.write_text(as_json(list(rows.values())))
+        print(f"  {_verdict(rows[workload])}", file=sys.stderr)
+    shown = [rows[workload] for workload in chosen if workload in rows]
+    print(as_json(shown) if options.format == "json" else as_table(shown))
+    return 0 if _passed(shown) else 1
+
+
+def run(workload: str, options: argparse.Namespace) -> Row:
+    """Tune one case, check what it computes against torch, and time both in turns."""
+    records = options.records / file_name(workload)
+    try:
+        result = tune_workload(workload, records, options.trials, options.threads, options.seed, on_progress=_report)
+    except NoValidCandidateError as error:
+        return Row(workload, options.threads, options.trials, options.trials, 0.0, failure=str(error).splitlines()[0])
+    return time_against_torch(workload, result, options.rounds)
+
+
+def time_against_torch(workload: str, result: TuneResult, rounds: int) -> Row:
+    """The tuned kernel and every way of torch, in turns; the fastest way counts."""
+    failed = sum(record.latency_s is None for record in result.records)
+    base = Row(workload, result.threads, len(result.records), failed, _span_s(result))
+
+    def contest(_: int) -> Contest:
+        ready = prepare(result.task, result.compile())
+        peers = peers_of(workload, ready.inputs, ["torch"])
+        expected = next(iter(peers.values())).result()
+        runs = {name: Run(peer.call, result.task.flop) for name, peer in peers.items()}
+        return Contest(Run(ready.call, result.task.flop), runs, ready.out, expected)
+
+    case = RatioCase(workload, result.threads, 1.0, "GFLOP/s", contest, needs_torch=True)
+    try:
+        found = run_case(case, Plan(rounds))
+    except WrongResultError as error:
+        return replace(base, failure=str(error))
+    if isinstance(found, NotRun):
+        return replace(base, failure=found.reason)
+    assert isinstance(found, RatioResult)
+    ours_ms, peer_ms = (result.task.flop / speed / 1e6 for speed in (found.ours, found.peer_speed))
+    return replace(base, ours_ms=ours_ms, peer=found.peer, peer_ms=peer_ms, ratio=found.ratio)
+
+
+def _span_s(result: TuneResult) -> float:
+    """From the first trial to the last; that of a resumed run includes the pause."""
+    times = [record.time for record in result.records]
+    return max(times) - min(times)
+
+
+def read(path: Path) -> dict[str, Row]:
+    """The cases that a file holds already."""
+    if not path.exists():
+        return {}
+    return {case["workload"]: Row(**case) for case in json.loads(path.read_text())["cases"]}
+
+
+def geometric_mean(rows: Sequence[Row]) -> float:
+    """Of the ratios of the cases that have one."""
+    ratios = [row.ratio for row in rows if not row.failure]
+    return float(np.exp(np.mean(np.log(ratios)))) if ratios else 0.0
+
+
+def share_at_least_one(rows: Sequence[Row]) -> float:
+    """How many of all cases are as fast as torch or faster."""
+    return sum(row.ratio >= 1.0 for row in rows) / len(rows) if rows else 0.0
+
+
+def _passed(rows: Sequence[Row]) -> bool:
+    is_whole = not any(row.failure for row in rows)
+    return is_whole and share_at_least_one(rows) >= REQUIRED_SHARE and geometric_mean(rows) >= REQUIRED_MEAN
+
+
+def as_table(rows: Sequence[Row]) -> str:
+    """One line a case, and below them what the suite must reach."""
+    header = ("workload", "threads", "trials", "failed", "tuning", "ours", "torch", "its way", "ratio")
+    cells = [
+        [
+            row.workload, str(row.threads), str(row.trials), str(row.failed_trials), f"{row.tuning_s:.0f} s",
+            _milliseconds(row.ours_ms), _milliseconds(row.peer_ms), row.failure or row.peer, f"{row.ratio:.2f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    share, mean = share_at_least_one(rows), geometric_mean(rows)
+    summary = [
+        f"as fast as torch or faster: {share:.0%} of {len(rows)} cases (must reach {REQUIRED_SHARE:.0%})",
+        f"geometric mean: {mean:.2f} (must reach {REQUIRED_MEAN:.2f})",
+        "pass" if _passed(rows) else "FAIL",
+    ]
+    return "\n".join([heading(describe_machine(), METHOD), markdown(header, cells), "", *summary])
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """The same as one JSON object; `read` takes it back."""
+    return json.dumps(
+        {
+            "machine": describe_machine(),
+            "method": METHOD,
+            "share_at_least_one": share_at_least_one(rows),
+            "geometric_mean": geometric_mean(rows),
+            "cases": [asdict(row) for row in rows],
+        },
+        indent=2,
+    )
+
+
+def _milliseconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g} ms"
+
+
+def _verdict(row: Row) -> str:
+    if row.failure:
+        return f"failed: {row.failure}"
+    return f"{_milliseconds(row.ours_ms)}, {row.peer} {_milliseconds(row.peer_ms)}: ratio {row.ratio:.2f}"
+
+
+def _report(progress: Progress) -> None:
+    if progress.num_trials % 64 == 0 and progress.best_latency_s is not None:
+        best_ms = progress.best_latency_s * 1e3
+        print(f"  trial {progress.num_trials}/{progress.max_trials}: {best_ms:.4g} ms", file=sys.stderr, flush=True)
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = arguments.parser("benchmarks.operators", __doc__)
+    parser.add_argument("--batch", type=arguments.positive, nargs="+", default=[1, 16], metavar="N")
+    parser.add_argument("--trials", type=arguments.positive, default=256, metavar="N")
+    parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=arguments.positive, default=15, metavar="N")
+    parser.add_argument("--records", type=Path, default=Path("operator-records"), metavar="DIR")
+    parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: {OUTPUT} in the records' directory")
+    parser.add_argument("--report", action="store_true", help="measure nothing: print what the file holds")
+    parser.add_argument("--list", action="store_true", help="print the chosen cases")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

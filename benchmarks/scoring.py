@@ -1,0 +1,161 @@
+"""`python -m benchmarks.scoring`: candidates scored in a second on one core, by features and boosted trees.
+
+The model has learned from as many programs as a tuning run has measured in the end; what it learned does not change
+how long it takes. Populations of every sketch are scored in turns. Exits with 1 if a case falls short.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import arguments
+from benchmarks.machine import describe_machine
+from benchmarks.table import heading, markdown
+from tilewright import workloads
+from tilewright.codegen import Target
+from tilewright.cost_model import BoostedTrees
+from tilewright.features import statement_features
+from tilewright.scoring import Scoring
+from tilewright.search import RandomSearch
+from tilewright.space import Sketch, SpaceOptions, derive
+
+METHOD = (
+    "One core. Each round scores a population of each sketch: from rows of integers to scores. The rate is that of the "
+    "median round; the parts are timed by themselves."
+)
+WORKLOADS = ("gmm:512x512x512", "c2d:1x14x14x256,256,3x3,s1,p1", "c2d:1x28x28x128,128,3x3,s1,p1+relu")
+REQUIRED = 20_000.0
+THREADS = 2
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Candidates a second: all of it, and its parts."""
+
+    workload: str
+    num_sketches: int
+    population: int
+    num_learned: int
+    per_second: float
+    features_per_second: float
+    trees_per_second: float
+    required: float = REQUIRED
+
+    @property
+    def passed(self) -> bool:
+        return self.per_second >= self.required
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure the chosen workloads and print them."""
+    options = _parse(argv)
+    chosen = [workload for workload in WORKLOADS if options.case in workload]
+    if not chosen:
+        print(f"no case matches; they are {', '.join(WORKLOADS)}", file=sys.stderr)
+        return 2
+    with one_core():
+        rows = [run(workload, options.population, options.learned, options.rounds) for workload in chosen]
+    print(as_json(rows) if options.format == "json" else as_table(rows))
+    return 0 if all(row.passed for row in rows) else 1
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Within it this process runs on one core."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def run(workload: str, population: int, num_learned: int, rounds: int) -> Row:
+    """Score populations of every sketch of the workload."""
+    target = Target.native()
+    sketches = derive(workloads.parse(workload), SpaceOptions(target, THREADS))
+    scoring = Scoring(target, THREADS, BoostedTrees())
+    teach(scoring, sketches, target, num_learned)
+    rng = np.random.default_rng(0)
+    rows = [sketch.sample(rng, population) for sketch in sketches]
+    features = [
+        statement_features(sketch.population(r), len(r), scoring.hardware).values
+        for sketch, r in zip(sketches, rows, strict=True)
+    ]
+
+    def score(position: int) -> object:
+        return scoring.scores(sketches[position], rows[position])
+
+    def compute_features(position: int) -> object:
+        return statement_features(sketches[position].population(rows[position]), len(rows[position]), scoring.hardware)
+
+    def run_trees(position: int) -> object:
+        return scoring.model.predict(features[position])
+
+    parts = (score, compute_features, run_trees)
+    times_s: list[list[float]] = [[] for _ in parts]
+    for _ in range(rounds):
+        for times, part in zip(times_s, parts, strict=True):
+            start = time.perf_counter()
+            for position in range(len(sketches)):
+                part(position)
+            times.append(time.perf_counter() - start)
+    num = len(sketches) * population
+    whole, first, second = (num / median(times) for times in times_s)
+    return Row(workload, len(sketches), population, num_learned, whole, first, second)
+
+
+def teach(scoring: Scoring, sketches: Sequence[Sketch], target: Target, num_programs: int) -> None:
+    """Let the model learn random candidates with made-up latencies: the analytical model and some noise."""
+    candidates = RandomSearch(sketches, scoring.scores, target, seed=0).ask(num_programs)
+    rng = np.random.default_rng(0)
+    latencies_s = [
+        float(np.exp(-scoring.scores(candidate.sketch, np.asarray([candidate.row]))[0]) * rng.uniform(0.8, 1.25))
+        for candidate in candidates
+    ]
+    scoring.learn(candidates, latencies_s)
+
+
+def as_table(rows: Sequence[Row]) -> str:
+    """One line a workload."""
+    header = ("workload", "sketches", "population", "candidates/s", "features alone", "trees alone", "must reach", "")
+    cells = [
+        [
+            row.workload, str(row.num_sketches), str(row.population), f"{row.per_second:,.0f}",
+            f"{row.features_per_second:,.0f}", f"{row.trees_per_second:,.0f}", f">= {row.required:,.0f}",
+            "pass" if row.passed else "FAIL",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return "\n".join([heading(describe_machine(), METHOD), markdown(header, cells)])
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """The same as one JSON object."""
+    cases = [{"status": "pass" if row.passed else "fail"} | asdict(row) for row in rows]
+    return json.dumps({"machine": describe_machine(), "method": METHOD, "cases": cases}, indent=2)
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = arguments.parser("benchmarks.scoring", __doc__)
+    parser.add_argument("--population", type=arguments.positive, default=2048, metavar="N")
+    parser.add_argument("--learned", type=arguments.positive, default=128, metavar="N", help="programs to learn from")
+    parser.add_argument("--rounds", type=arguments.positive, default=7, metavar="N")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Workloads by name, tuned, and made ready to be timed: what the benchmarks of the tuner share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.references import Array
+from tilewright import workloads
+from tilewright.runtime import Kernel
+from tilewright.task import Task
+from tilewright.testing import random_inputs
+from tilewright.tuner import Progress, TuneResult, tune
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A kernel with its constants bound: `call` runs it on `inputs` into `out`."""
+
+    call: Callable[[], object]
+    inputs: dict[str, Array]
+    out: Array
+
+
+def file_name(workload: str, suffix: str = ".jsonl") -> str:
+    """A name for a file of this workload.
+
+    >>> file_name("c2d:1x14x14x256,256,3x3,s1,p1+relu")
+    'c2d_1x14x14x256_256_3x3_s1_p1_relu.jsonl'
+    """
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", workload) + suffix
+
+
+def tune_workload(
+    workload: str,
+    records: Path,
+    trials: int,
+    threads: int,
+    seed: int = 0,
+    search: str = "evolutionary",
+    on_progress: Callable[[Progress], None] | None = None,
+) -> TuneResult:
+    """What tuning finds with so many trials; those that `records` holds already are not made again."""
+    return tune(
+        workloads.parse(workload),
+        trials=trials,
+        records=records,
+        seed=seed,
+        threads=threads,
+        search=search,
+        workload=workload,
+        on_progress=on_progress,
+    )
+
+
+def prepare(task: Task, kernel: Kernel, seed: int = 0) -> Prepared:
+    """A kernel of the task with random inputs."""
+    inputs: dict[str, Array] = {
+        tensor.name: array
+        for tensor, array in zip(task.inputs, random_inputs(task, np.random.default_rng(seed)), strict=True)
+    }
+    bound = kernel.bind(**{tensor.name: inputs[tensor.name] for tensor in task.constants})
+    given = [inputs[tensor.name] for tensor in task.inputs if not tensor.is_constant]
+    out = np.empty(task.outputs[0].shape, np.float32)
+    return Prepared(lambda: bound(*given, out=out), inputs, out)
+
+
+def best_so_far_s(result: TuneResult) -> list[float]:
+    """After each trial the lowest latency until then; infinite as long as none was valid."""
+    latencies = [np.inf if record.latency_s is None else record.latency_s for record in result.records]
+    return [float(latency) for latency in np.minimum.accumulate(latencies)]

@@ -1,0 +1,93 @@
+"""The program of a workload that a subcommand shows or runs: the best recorded one, or what the analytical model says."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilewright.cli.target import DEFAULT_TARGET
+from tilewright.errors import UsageError
+
+if TYPE_CHECKING:
+    from tilewright.codegen import Target
+    from tilewright.schedule import Schedule, Trace
+    from tilewright.space import Sketch
+    from tilewright.task import Task
+
+_POPULATION = 512
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The workload, and what decides which program is its best."""
+    parser.add_argument("workload", metavar="WORKLOAD", help="such as gmm:512x512x512 or c2d:1x28x28x128,128,3x3,s1,p1")
+    parser.add_argument("--records", metavar="FILE", help="take the best program that FILE holds of the workload")
+    parser.add_argument("--target", default=DEFAULT_TARGET, metavar="T", help="default: %(default)s")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of the kernel (default: all cores)")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A program, and how it was found."""
+
+    task: Task
+    target: Target
+    threads: int
+    trace: Trace
+    origin: str
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.trace.apply(self.task)
+
+
+def choose(arguments: argparse.Namespace) -> Chosen:
+    """The program that the arguments of `add_arguments` ask for."""
+    from tilewright import workloads
+    from tilewright.codegen import Target
+    from tilewright.runtime import default_threads
+
+    task, target = workloads.parse(arguments.workload), Target.parse(arguments.target)
+    threads = arguments.threads or default_threads()
+    if arguments.records is None:
+        trace, origin = _estimated_best(task, target, threads), "the best by the analytical model; nothing was measured"
+    else:
+        trace, origin = _recorded_best(arguments.records, task, target, threads)
+    return Chosen(task, target, threads, trace, origin)
+
+
+def sketches_of(task: Task, target: Target, threads: int) -> list[Sketch]:
+    """The space that tuning searches."""
+    from tilewright.space import SpaceOptions, derive
+
+    return derive(task, SpaceOptions(target, threads))
+
+
+def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple[Trace, str]:
+    from tilewright.records import best, group_by_task, read_records
+
+    records = list(read_records(path))
+    found = best(records, task.hash, str(target), threads)
+    if found is None or found.latency_s is None:
+        others = sorted({f"{k.threads} threads on {k.target}" for k in group_by_task(records) if k.task == task.hash})
+        hint = f"it has it for {'; '.join(others)}" if others else "it holds other workloads"
+        raise UsageError(
+            f"{path} has no valid program of this workload for {threads} threads on {target}; {hint}: "
+            "tune the workload, or give other --threads or --target"
+        )
+    return found.trace, f"the best of {path}, recorded with {found.latency_s * 1e3:.4g} ms"
+
+
+def _estimated_best(task: Task, target: Target, threads: int) -> Trace:
+    from tilewright.cost_model import BoostedTrees
+    from tilewright.errors import NoValidCandidateError
+    from tilewright.scoring import Scoring
+    from tilewright.search import EvolutionarySearch
+
+    # A model that has learned nothing leaves the scores to the analytical one.
+    scoring = Scoring(target, threads, BoostedTrees())
+    sketches = sketches_of(task, target, threads)
+    found = EvolutionarySearch(sketches, scoring.scores, target, population=_POPULATION).ask(1)
+    if not found:
+        raise NoValidCandidateError(f"none of {_POPULATION} candidates of {task.name} fits the target {target}")
+    return found[0].trace

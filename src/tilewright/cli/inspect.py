@@ -1,0 +1,103 @@
+"""`tilewright inspect WORKLOAD`: what it computes, the sketches of its space, and what its best program compiles to."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from tilewright.cli import chosen
+
+if TYPE_CHECKING:
+    from tilewright.space import Knob, Sketch
+    from tilewright.task import Task
+
+
+def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand to the program's parser."""
+    parser = subcommands.add_parser(
+        "inspect",
+        help="look into a workload: its computation, its space, its code",
+        description="Print the computation of a workload and, as asked for, its space and the code of one program: "
+        "of the best recorded one with --records, otherwise of the best by the analytical model.",
+    )
+    chosen.add_arguments(parser)
+    parser.add_argument("--sketches", action="store_true", help="the sketches, each with its loop nest and knobs")
+    parser.add_argument("--ir", action="store_true", help="the schedule and the loop nest that it is lowered to")
+    parser.add_argument("--llvm", action="store_true", help="the LLVM IR that code generation starts from")
+    parser.add_argument("--asm", action="store_true", help="the assembly")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the parts that are asked for."""
+    from tilewright import workloads
+    from tilewright.codegen import Target
+    from tilewright.runtime import default_threads
+
+    task = workloads.parse(arguments.workload)
+    print(describe(task))
+    if arguments.sketches:
+        threads = arguments.threads or default_threads()
+        for sketch in chosen.sketches_of(task, Target.parse(arguments.target), threads):
+            print(f"\n{describe_sketch(sketch)}")
+    if arguments.ir or arguments.llvm or arguments.asm:
+        _print_program(arguments)
+
+
+def describe(task: Task) -> str:
+    """The inputs, each stage, and how much work it is."""
+    lines = [f"task {task.name}", f"hash {task.hash}", f"flop {task.flop:.4g}", "inputs"]
+    lines += [f"  {tensor}" for tensor in task.inputs]
+    lines.append("stages")
+    lines += [f"  {tensor}" for tensor in task.stages]
+    return "\n".join(lines)
+
+
+def describe_sketch(sketch: Sketch) -> str:
+    """The loop nest, in which extents that knobs decide are left open, and the knobs with an example of each."""
+    lines = [f"{sketch.name}: {sketch.cardinality:.3g} candidates"]
+    lines += [f"  {line}" for line in structure(sketch)]
+    lines.append("  knobs")
+    width = max((len(knob.name) for knob in sketch.knobs), default=0)
+    lines += [f"    {knob.name:<{width}}  {_describe_knob(knob)}" for knob in sketch.knobs]
+    return "\n".join(lines)
+
+
+def structure(sketch: Sketch) -> list[str]:
+    """The lines of the loop nest; a loop whose extent depends on the candidate has none."""
+    import numpy as np
+
+    rows = sketch.sample(np.random.default_rng(0), 64)
+    one = sketch.trace(rows[0]).apply(sketch.task)
+    extents = sketch.population(rows).extents
+    is_open = {(loop.stage.name, loop.name): np.ptp(extent) > 0 for loop, extent in extents.items()}
+    fixed = {name: size for (_, name), size in is_open.items()}
+    lines = []
+    for line in str(one).splitlines():
+        head, found, _ = line.partition(" in range(")
+        name = head.split()[-1] if head.split() else ""
+        lines.append(f"{head}:" if found and fixed.get(name, True) else line)
+    return lines
+
+
+def _describe_knob(knob: Knob) -> str:
+    middle = knob.table[knob.cardinality // 2]
+    example = " x ".join(map(str, middle)) if len(middle) > 1 else str(middle[0])
+    return f"{knob.kind}, {knob.cardinality} choices, such as {example}"
+
+
+def _print_program(arguments: argparse.Namespace) -> None:
+    from tilewright.codegen.native import assembly, optimized_ir
+    from tilewright.compile import compile_schedule
+    from tilewright.ir import format_nest
+
+    program = chosen.choose(arguments)
+    schedule = program.schedule
+    compiled = compile_schedule(schedule, program.target, program.threads)
+    print(f"\n# {program.origin}")
+    if arguments.ir:
+        print(f"{program.trace}\n\n# schedule\n{schedule}\n\n# loop nest\n{format_nest(compiled.module.kernel)}")
+    if arguments.llvm:
+        print(f"\n; LLVM IR\n{optimized_ir(compiled.generated.llvm_ir, program.target)}")
+    if arguments.asm:
+        print(f"\n# assembly\n{assembly(compiled.generated.llvm_ir, program.target)}")
