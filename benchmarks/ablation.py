@@ -29,7 +29,7 @@ from tilewright.records import RecordLog
 from tilewright.tuner import Tuner, TuneResult
 
 METHOD = (
-    "The speed of the best program measured until a trial: the median over the seeds. Every variant makes its own trials, "
+    "The speed of the best program measured until a trial: the median over the seeds. Each variant makes its own trials, "
     "one variant after the other."
 )
 WORKLOAD = "c2d:1x14x14x256,256,3x3,s1,p1"

@@ -1,4 +1,4 @@
-"""tilewright: from a tensor expression and a schedule to native code at library speed.
+"""tilewright: from a tensor expression to native code at library speed, by a schedule or by tuning.
 
 The public names are loaded when first used, so that `import tilewright` and the command line answer at once.
 """
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tilewright.runtime import Kernel
     from tilewright.schedule import Schedule, Trace
     from tilewright.task import Task
+    from tilewright.tuner import TuneResult, tune
 
 __version__ = "0.1.0"
 
@@ -45,11 +46,13 @@ __all__ = [
     "Task",
     "TilewrightError",
     "Trace",
+    "TuneResult",
     "UnsupportedOperatorError",
     "UsageError",
     "__version__",
     "build",
     "te",
+    "tune",
 ]
 
 _HOME = {
@@ -58,7 +61,9 @@ _HOME = {
     "Target": "tilewright.codegen",
     "Task": "tilewright.task",
     "Trace": "tilewright.schedule",
+    "TuneResult": "tilewright.tuner",
     "build": "tilewright.compile",
+    "tune": "tilewright.tuner",
 }
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.codegen import Target
-from tilewright.cost_model import CostModel, Dataset
-from tilewright.cost_model.analytical import AnalyticalModel
+from tilewright.cost_model import AnalyticalModel, CostModel, Dataset
 from tilewright.features import Hardware, statement_features
 from tilewright.space import Candidate, Sketch
 from tilewright.space.knob import IntArray

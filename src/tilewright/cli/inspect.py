@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 from tilewright.cli import chosen
 
 if TYPE_CHECKING:
+    from tilewright.schedule import Schedule, Stage
     from tilewright.space import Knob, Sketch
     from tilewright.task import Task
+
+# Enough candidates to see which extents differ.
+_NUM_SAMPLES = 64
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,7 +58,7 @@ def describe(task: Task) -> str:
 
 
 def describe_sketch(sketch: Sketch) -> str:
-    """The loop nest, in which extents that knobs decide are left open, and the knobs with an example of each."""
+    """How large it is, the loop nest, and the knobs with an example of each."""
     lines = [f"{sketch.name}: {sketch.cardinality:.3g} candidates"]
     lines += [f"  {line}" for line in structure(sketch)]
     lines.append("  knobs")
@@ -64,20 +68,33 @@ def describe_sketch(sketch: Sketch) -> str:
 
 
 def structure(sketch: Sketch) -> list[str]:
-    """The lines of the loop nest; a loop whose extent depends on the candidate has none."""
+    """The lines of the loop nest; a loop whose extent depends on the candidate shows `?` for it."""
     import numpy as np
 
-    rows = sketch.sample(np.random.default_rng(0), 64)
-    one = sketch.trace(rows[0]).apply(sketch.task)
-    extents = sketch.population(rows).extents
-    is_open = {(loop.stage.name, loop.name): np.ptp(extent) > 0 for loop, extent in extents.items()}
-    fixed = {name: size for (_, name), size in is_open.items()}
-    lines = []
-    for line in str(one).splitlines():
-        head, found, _ = line.partition(" in range(")
-        name = head.split()[-1] if head.split() else ""
-        lines.append(f"{head}:" if found and fixed.get(name, True) else line)
+    schedule = sketch.population(sketch.sample(np.random.default_rng(0), _NUM_SAMPLES))
+    lines: list[str] = []
+    for stage in schedule.active_stages:
+        if stage.attach_loop is None:
+            _add_stage(schedule, stage, 0, lines)
     return lines
+
+
+def _add_stage(schedule: Schedule, stage: Stage, depth: int, lines: list[str]) -> None:
+    import numpy as np
+
+    from tilewright.schedule import SERIAL
+    from tilewright.te import format_expr
+
+    for loop in stage.leaves:
+        sizes = np.unique(schedule.extents[loop])
+        extent = str(sizes[0]) if len(sizes) == 1 else "?"
+        keyword = "for" if loop.annotation == SERIAL else loop.annotation
+        lines.append(f"{'  ' * depth}{keyword} {loop.name} in range({extent}):")
+        depth += 1
+        for attached in schedule.attached_at(loop):
+            _add_stage(schedule, attached, depth, lines)
+    axes = ", ".join(axis.name for axis in stage.axes)
+    lines.append(f"{'  ' * depth}{stage.name}[{axes}] = {format_expr(stage.body)}")
 
 
 def _describe_knob(knob: Knob) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import tilewright
-from tilewright.cli import records, target, tune
+from tilewright.cli import bench, inspect, records, target, tune
 from tilewright.errors import TilewrightError, UsageError
 
 EXIT_OK = 0
@@ -39,9 +39,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tilewright {tilewright.__version__}")
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
-    target.add_parser(subcommands)
-    records.add_parser(subcommands)
-    tune.add_parser(subcommands)
+    for subcommand in (tune, inspect, bench, records, target):
+        subcommand.add_parser(subcommands)
     return parser
 
 

@@ -4,6 +4,7 @@
 class in a file of its own; `create` makes one by name, `load` reads one from a file, whichever it is.
 """
 
+from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.boosted_trees import BoostedTrees
 from tilewright.cost_model.dataset import Dataset
@@ -18,6 +19,7 @@ from tilewright.cost_model.random import RandomModel
 from tilewright.cost_model.registry import create, load, names
 
 __all__ = [
+    "AnalyticalModel",
     "BoostedTrees",
     "CostModel",
     "Dataset",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel, read_file
 from tilewright.cost_model.boosted_trees import BoostedTrees
 from tilewright.cost_model.random import RandomModel
 from tilewright.errors import UsageError
 
-_MODELS: dict[str, type[CostModel]] = {model.name: model for model in (BoostedTrees, RandomModel)}
+_MODELS: dict[str, type[CostModel]] = {model.name: model for model in (BoostedTrees, AnalyticalModel, RandomModel)}
 
 
 def names() -> list[str]:

@@ -38,13 +38,6 @@ class Access:
         return moved / np.maximum(extent - 1, 1)
 
 
-def is_prepacked(schedule: Schedule, stage: Stage) -> bool:
-    """A packed constant input at the root is laid out once, before the kernel runs: it is no statement of it."""
-    if stage.packs is None or stage.attach_loop is not None or not stage.packs.is_constant:
-        return False
-    return schedule.consumers(schedule[stage.packs]) == [stage]
-
-
 def find_accesses(schedule: Schedule, regions: dict[Stage, Region], stage: Stage, line_bytes: int) -> list[Access]:
     """The accesses of the stage's statement: what it writes, then what it reads, a buffer once."""
     read_by: dict[Tensor, list[tuple[Expr, ...]]] = {}
@@ -87,7 +80,7 @@ class AccessReader:
         span = np.zeros_like(self.region.path.inner)
         for hull, stride in zip(hulls, strides, strict=True):
             span += (hull - 1) * stride
-        is_intermediate = not (producer.is_placeholder or producer.is_output or is_prepacked(self.schedule, producer))
+        is_intermediate = not (producer.is_placeholder or producer.is_output or self.schedule.is_prepacked(producer))
         return Access(
             buffer=tensor.name,
             kind=kind,

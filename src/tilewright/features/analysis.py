@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.features.accesses import READ, WRITE, Access, find_accesses, is_prepacked
+from tilewright.features.accesses import READ, WRITE, Access, find_accesses
 from tilewright.features.hardware import Hardware
 from tilewright.features.operations import count_operations, flops
 from tilewright.features.regions import Floats, LoopPath, Region, find_regions
@@ -142,7 +142,7 @@ def analyze(schedule: Schedule, n: int, hardware: Hardware) -> list[Statement]:
     statements = [
         Statement(schedule, regions[stage], find_accesses(schedule, regions, stage, hardware.line_bytes), unrolling)
         for stage in schedule.active_stages
-        if not is_prepacked(schedule, stage)
+        if not schedule.is_prepacked(stage)
     ]
     _add_working_sets(statements, hardware.line_bytes)
     return statements

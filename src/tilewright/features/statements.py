@@ -127,7 +127,7 @@ class _Places:
             so_far = np.cumsum(member, axis=0)
             self.tables[name] = member
             self.tables[f"inner_{name}"] = member & (so_far == so_far[-1:])
-            self.tables[f"outer_{name}"] = member & (so_far == 2)
+            self.tables[f"outer_{name}"] = member & (so_far == 1)
 
     def describe(self, name: str, mask: Booleans) -> Columns:
         """Number, product, innermost length and position of the loops in `mask` (those that run more than once)."""

@@ -41,7 +41,7 @@ Atom: TypeAlias = Var | Operation | FromMemory
 class Linear:
     """An immutable linear form."""
 
-    __slots__ = ("_hash", "_has_only_variables", "const", "terms")
+    __slots__ = ("_has_only_variables", "_hash", "const", "terms")
 
     def __init__(self, terms: dict[Atom, int], const: int) -> None:
         self.terms = terms

@@ -1,0 +1,108 @@
+"""`tilewright bench WORKLOAD`: how fast its best program is here, next to other libraries."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from tilewright.cli import chosen
+from tilewright.errors import TilewrightError, UsageError
+
+if TYPE_CHECKING:
+    from tilewright.cli.chosen import Chosen
+
+_MIN_REPEAT_MS = 20.0
+_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One contestant. `ratio` is its time by that of the tilewright program."""
+
+    name: str
+    latency_ms: float
+    gflops: float
+    ratio: float
+
+
+def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand to the program's parser."""
+    parser = subcommands.add_parser(
+        "bench",
+        help="time a workload's best program, next to other libraries",
+        description="Time the best recorded program of a workload with --records, otherwise the best by the "
+        "analytical model. Libraries to compare with are timed in turns with it, on as many threads.",
+    )
+    chosen.add_arguments(parser)
+    parser.add_argument("--against", default="", metavar="LIBRARIES", help="numpy, torch or both with a comma between")
+    parser.add_argument("--rounds", type=int, default=15, metavar="N", help="turns of each (default: %(default)s)")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Time, and print what was found."""
+    if arguments.rounds < 1:
+        raise UsageError(f"--rounds is {arguments.rounds}; it must be at least 1")
+    program = chosen.choose(arguments)
+    libraries = [name for name in arguments.against.split(",") if name]
+    rows = measure(program, arguments.workload, libraries, arguments.rounds)
+    if arguments.format == "json":
+        head = {"workload": arguments.workload, "target": str(program.target), "threads": program.threads}
+        print(json.dumps(head | {"program": program.origin, "rows": [asdict(row) for row in rows]}, indent=2))
+    else:
+        print(f"{arguments.workload} on {program.threads} threads: {program.origin}")
+        print(table(rows))
+
+
+def measure(program: Chosen, workload: str, libraries: list[str], rounds: int) -> list[Row]:
+    """The program first, then every way of the libraries."""
+    import numpy as np
+
+    from tilewright.compile import build
+    from tilewright.peers import library_threads, peers_of
+    from tilewright.runtime import interleave
+    from tilewright.testing import random_inputs
+
+    task = program.task
+    kernel = build(program.schedule, program.target, program.threads)
+    arrays = dict(zip((t.name for t in task.inputs), random_inputs(task, np.random.default_rng(0)), strict=True))
+    bound = kernel.bind(**{t.name: arrays[t.name] for t in task.constants})
+    given = [arrays[t.name] for t in task.inputs if not t.is_constant]
+    out = bound(*given)
+    with library_threads(program.threads, libraries):
+        peers = peers_of(workload, arrays, libraries)
+        for name, peer in peers.items():
+            _check_agreement(name, out, peer.result())
+        calls = {"tilewright": lambda: bound(*given, out=out)} | {name: peer.call for name, peer in peers.items()}
+        timings = interleave(calls, rounds=rounds, min_repeat_ms=_MIN_REPEAT_MS)
+    ours_s = timings["tilewright"].median_s
+    return [
+        Row(name, t.median_s * 1e3, task.flop / t.median_s / 1e9, t.median_s / ours_s) for name, t in timings.items()
+    ]
+
+
+def _check_agreement(name: str, ours: object, theirs: object) -> None:
+    import numpy as np
+
+    a, b = np.asarray(ours), np.asarray(theirs)
+    error = float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30))
+    if not error < _TOLERANCE:
+        raise TilewrightError(
+            f"tilewright and {name} must compute the same, but differ by {error:.2g} of the largest value: "
+            "a speed would mean nothing; report this with the workload and its records"
+        )
+
+
+def table(rows: list[Row]) -> str:
+    """One line a contestant."""
+    lines = [("", "latency", "GFLOP/s", "time by ours")]
+    lines += [(r.name, f"{r.latency_ms:.4g} ms", f"{r.gflops:.1f}", f"{r.ratio:.2f}") for r in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    first, *rest = widths
+    return "\n".join(
+        "  ".join([name.ljust(first), *(cell.rjust(width) for cell, width in zip(cells, rest, strict=True))])
+        for name, *cells in lines
+    )
