@@ -29,8 +29,8 @@ from tilewright.records import RecordLog
 from tilewright.tuner import Tuner, TuneResult
 
 METHOD = (
-    "The speed of the best program measured until a trial: the median over the seeds. Each variant makes its own trials, "
-    "one variant after the other."
+    "The speed of the best program measured until a trial: the median over the seeds. Each variant makes its own "
+    "trials, one variant after the other."
 )
 WORKLOAD = "c2d:1x14x14x256,256,3x3,s1,p1"
 MILESTONES = (16, 32, 64, 128, 256, 512, 1024)

@@ -5,30 +5,14 @@ torch is imported where it is used: the cases that do not need it run without it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
 from benchmarks.references import LAYER_NORM_EPSILON, Array
 
 Call = Callable[[], object]
-
-
-@contextmanager
-def library_threads(threads: int, *, torch_too: bool) -> Iterator[None]:
-    """Within it NumPy's BLAS uses `threads` threads; with `torch_too` so does torch, which then tracks no gradients."""
-    from threadpoolctl import threadpool_limits
-
-    with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(limits=threads, user_api="blas"))
-        if torch_too:
-            import torch
-
-            torch.set_num_threads(threads)
-            stack.enter_context(torch.inference_mode())
-        yield
 
 
 def numpy_gemm(a: Array, b: Array) -> dict[str, Call]:

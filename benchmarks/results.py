@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from statistics import median
 
 from benchmarks.contest import Case, LimitCase, RatioCase
-from benchmarks.peers import library_threads
-from benchmarks.timing import OPENBLAS_SETTLE_S, OPENMP_SETTLE_S, Plan, take_turns
+from benchmarks.timing import Plan
+from tilewright.peers import OPENBLAS_SETTLE_S, OPENMP_SETTLE_S, library_threads, take_turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def run_case(case: Case, plan: Plan) -> Result:
     if isinstance(case, LimitCase):
         values = case.measure(plan)
         return LimitResult(case.name, case.threads, case.unit, median(values), min(values), case.limit)
-    with library_threads(case.threads, torch_too=case.needs_torch):
+    with library_threads(case.threads, ["numpy", "torch"] if case.needs_torch else ["numpy"]):
         return _run_ratio_case(case, plan)
 
 

@@ -19,8 +19,8 @@ from statistics import median
 from benchmarks import arguments
 from benchmarks.machine import describe_machine
 from benchmarks.table import heading, markdown
-from benchmarks.timing import OPENMP_SETTLE_S, take_turns
 from benchmarks.tuned import best_so_far_s, file_name, prepare, tune_workload
+from tilewright.peers import take_turns
 from tilewright.tuner import TuneResult
 
 METHOD = (
@@ -101,7 +101,7 @@ def compare(seed: int, random: TuneResult, evolutionary: TuneResult, rounds: int
         name: prepare(result.task, result.compile()).call
         for name, result in (("random", random), ("evolutionary", evolutionary))
     }
-    timings = take_turns(calls, rounds, OPENMP_SETTLE_S)
+    timings = take_turns(calls, rounds, settle_s=0.0)
     goal_s = best_so_far_s(random)[-1]
     reached = [n for n, best_s in enumerate(best_so_far_s(evolutionary), start=1) if best_s <= goal_s]
     random_ms, evolutionary_ms = (timings[name].median_s * 1e3 for name in ("random", "evolutionary"))

@@ -1,25 +1,14 @@
-"""Interleaved timing: in each round every contestant gets one turn, so that a slow spell of the machine hits all."""
+"""How the benchmarks time: in words for those who read the tables, and for how long. `tilewright.peers` has the turns."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-from tilewright.runtime import Timing
 
 METHOD = (
     "Each round gives every contestant one turn: with several threads a rest until those of the others sleep, then an "
     "untimed call, then calls for about 10 ms, whose mean is the turn's time. Speeds are from the median turn. A ratio "
     "is the median over the rounds of (our speed / the peer's speed), against the peer whose median turn is fastest."
 )
-
-TURN_S = 0.01
-# The libraries run with their default settings, and their threads keep a core busy for a while after a call: OpenMP's
-# for about 5 ms, OpenBLAS's for 2^28 cycles. A contestant with several threads rests until they sleep.
-OPENMP_SETTLE_S = 0.008
-OPENBLAS_SETTLE_S = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +17,3 @@ class Plan:
 
     rounds: int = 40
     builds: int = 15
-
-
-def take_turns(contestants: Mapping[str, Callable[[], object]], rounds: int, settle_s: float) -> dict[str, Timing]:
-    """Time every contestant once a round.
-
-    As `tilewright.runtime.interleave`, but for libraries whose threads are still busy after a call: a turn begins with
-    a rest of `settle_s` and an untimed call, and the order rotates, so that none always follows the same other.
-    """
-    names = list(contestants)
-    num_calls = {name: _calls_per_turn(contestants[name]) for name in names}
-    turns_s: dict[str, list[float]] = {name: [] for name in names}
-    for r in range(rounds):
-        first = r % len(names)
-        for name in names[first:] + names[:first]:
-            time.sleep(settle_s)
-            turns_s[name].append(_turn(contestants[name], num_calls[name]))
-    return {name: Timing(num_calls[name], tuple(turns_s[name])) for name in names}
-
-
-def _turn(call: Callable[[], object], num_calls: int) -> float:
-    call()
-    start = time.perf_counter()
-    for _ in range(num_calls):
-        call()
-    return (time.perf_counter() - start) / num_calls
-
-
-def _calls_per_turn(call: Callable[[], object]) -> int:
-    estimate_s = min(_turn(call, 1) for _ in range(3))
-    return max(1, math.ceil(TURN_S / estimate_s))

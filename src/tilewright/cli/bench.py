@@ -13,7 +13,6 @@ from tilewright.errors import TilewrightError, UsageError
 if TYPE_CHECKING:
     from tilewright.cli.chosen import Chosen
 
-_MIN_REPEAT_MS = 20.0
 _TOLERANCE = 1e-3
 
 
@@ -62,8 +61,7 @@ def measure(program: Chosen, workload: str, libraries: list[str], rounds: int) -
     import numpy as np
 
     from tilewright.compile import build
-    from tilewright.peers import library_threads, peers_of
-    from tilewright.runtime import interleave
+    from tilewright.peers import library_threads, peers_of, take_turns
     from tilewright.testing import random_inputs
 
     task = program.task
@@ -77,11 +75,19 @@ def measure(program: Chosen, workload: str, libraries: list[str], rounds: int) -
         for name, peer in peers.items():
             _check_agreement(name, out, peer.result())
         calls = {"tilewright": lambda: bound(*given, out=out)} | {name: peer.call for name, peer in peers.items()}
-        timings = interleave(calls, rounds=rounds, min_repeat_ms=_MIN_REPEAT_MS)
+        timings = take_turns(calls, rounds, _settle_s(libraries, program.threads))
     ours_s = timings["tilewright"].median_s
     return [
         Row(name, t.median_s * 1e3, task.flop / t.median_s / 1e9, t.median_s / ours_s) for name, t in timings.items()
     ]
+
+
+def _settle_s(libraries: list[str], threads: int) -> float:
+    from tilewright.peers import OPENBLAS_SETTLE_S, OPENMP_SETTLE_S
+
+    if threads == 1 or not libraries:
+        return 0.0
+    return OPENBLAS_SETTLE_S if "numpy" in libraries else OPENMP_SETTLE_S
 
 
 def _check_agreement(name: str, ours: object, theirs: object) -> None:

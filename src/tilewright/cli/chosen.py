@@ -1,4 +1,4 @@
-"""The program of a workload that a subcommand shows or runs: the best recorded one, or what the analytical model says."""
+"""The program that a subcommand shows or runs: the best recorded one, or the best by the analytical model."""
 
 from __future__ import annotations
 

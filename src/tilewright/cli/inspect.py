@@ -83,7 +83,6 @@ def _add_stage(schedule: Schedule, stage: Stage, depth: int, lines: list[str]) -
     import numpy as np
 
     from tilewright.schedule import SERIAL
-    from tilewright.te import format_expr
 
     for loop in stage.leaves:
         sizes = np.unique(schedule.extents[loop])
@@ -94,7 +93,8 @@ def _add_stage(schedule: Schedule, stage: Stage, depth: int, lines: list[str]) -
         for attached in schedule.attached_at(loop):
             _add_stage(schedule, attached, depth, lines)
     axes = ", ".join(axis.name for axis in stage.axes)
-    lines.append(f"{'  ' * depth}{stage.name}[{axes}] = {format_expr(stage.body)}")
+    sources = dict.fromkeys(read.tensor.name for read in stage.reads)
+    lines.append(f"{'  ' * depth}{stage.name}[{axes}] from {', '.join(sources)}")
 
 
 def _describe_knob(knob: Knob) -> str:
@@ -113,7 +113,9 @@ def _print_program(arguments: argparse.Namespace) -> None:
     compiled = compile_schedule(schedule, program.target, program.threads)
     print(f"\n# {program.origin}")
     if arguments.ir:
-        print(f"{program.trace}\n\n# schedule\n{schedule}\n\n# loop nest\n{format_nest(compiled.module.kernel)}")
+        nests = [*(pack.nest for pack in compiled.module.packs), compiled.module.kernel]
+        print(f"{program.trace}\n\n# schedule\n{schedule}\n\n# loop nest")
+        print("\n\n".join(map(format_nest, nests)))
     if arguments.llvm:
         print(f"\n; LLVM IR\n{optimized_ir(compiled.generated.llvm_ir, program.target)}")
     if arguments.asm:

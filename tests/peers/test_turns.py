@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import timing
+from tilewright.peers import turns
 
 
 class Clock:
@@ -29,22 +29,22 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(timing, "time", clock)
+    monkeypatch.setattr(turns, "time", clock)
     return clock
 
 
 def test_each_contestant_gets_one_turn_a_round_and_the_order_rotates(clock: Clock) -> None:
     contestants = {"a": lambda: clock.call("a", 0.01), "b": lambda: clock.call("b", 0.02)}
-    timing.take_turns(contestants, rounds=1, settle_s=0.0)
+    turns.take_turns(contestants, rounds=1, settle_s=0.0)
     num_probes = clock.calls.index("settle")
     clock.calls.clear()
-    timing.take_turns(contestants, rounds=2, settle_s=0.0)
+    turns.take_turns(contestants, rounds=2, settle_s=0.0)
     turn_a, turn_b = ["settle", "a", "a"], ["settle", "b", "b"]
     assert clock.calls[num_probes:] == turn_a + turn_b + turn_b + turn_a
 
 
 def test_a_turn_repeats_a_short_call_and_reports_its_mean(clock: Clock) -> None:
-    result = timing.take_turns({"a": lambda: clock.call("a", 0.001)}, rounds=3, settle_s=0.0)
+    result = turns.take_turns({"a": lambda: clock.call("a", 0.001)}, rounds=3, settle_s=0.0)
     assert result["a"].samples_s == pytest.approx((0.001, 0.001, 0.001))
     last_turn = clock.calls[::-1].index("settle")
     assert last_turn in (11, 12)
