@@ -1,4 +1,4 @@
-"""How the benchmarks time: in words for those who read the tables, and for how long. `tilewright.peers` has the turns."""
+"""How the benchmarks time, in words for the tables, and for how long; the turns are in `tilewright.peers`."""
 
 from __future__ import annotations
 

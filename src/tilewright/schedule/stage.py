@@ -39,6 +39,7 @@ class Stage:
         self.annotations: dict[Loop, str] = {}
         self.pragmas: dict[Loop, int] = {}
         self.relations: tuple[Relation, ...] = ()
+        self._made_into: tuple[tuple[Relation, ...], dict[Loop, Relation]] = ((), {})
         self.set_body(tensor.body if tensor.body is not None else Const("int64", 0), tensor.axes)
         self.leaves: tuple[Loop, ...] = self.root_loops
 
@@ -85,12 +86,15 @@ class Stage:
     @property
     def made_into(self) -> dict[Loop, Relation]:
         """For each loop that was split or fused: how."""
-        table: dict[Loop, Relation] = {}
-        for relation in self.relations:
-            if isinstance(relation, Split):
-                table[relation.parent] = relation
-            else:
-                table[relation.first] = table[relation.second] = relation
+        relations, table = self._made_into
+        if relations is not self.relations:
+            table = {}
+            for relation in self.relations:
+                if isinstance(relation, Split):
+                    table[relation.parent] = relation
+                else:
+                    table[relation.first] = table[relation.second] = relation
+            self._made_into = (self.relations, table)
         return table
 
     def leaves_of(self, loop: Loop) -> tuple[Loop, ...]:

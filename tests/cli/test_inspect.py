@@ -1,0 +1,74 @@
+"""`tilewright inspect`: each part that it prints, and which program it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tilewright import workloads
+from tilewright.cli import main
+from tilewright.codegen import Target
+from tilewright.records import Record, RecordLog
+from tilewright.schedule import Schedule
+
+WORKLOAD = "gmm:32x32x32+relu"
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> str:
+    """A file with one program, which is vectorized by 8."""
+    task = workloads.parse(WORKLOAD)
+    schedule = Schedule(task)
+    _, lanes = schedule["C"].split("j", 8)
+    schedule["C"].reorder("i", "j.0", "k", "j.1")
+    schedule["C"].vectorize(lanes)
+    log = RecordLog(tmp_path / "r.jsonl")
+    log.append(Record(task.hash, WORKLOAD, str(Target.native()), 1, schedule.trace, "OK", 1e-3, (1e-3,)))
+    return str(log.path)
+
+
+def test_the_computation_is_always_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", WORKLOAD]) == 0
+    printed = capsys.readouterr().out
+    assert "flop 6.656e+04" in printed
+    assert "  A: float32[32, 32]\n" in printed
+    assert "  C[i, j] = sum(A[i, k] * B[k, j], axis=[k])\n" in printed
+    assert "sketch" not in printed
+
+
+def test_sketches_show_their_loops_and_knobs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", WORKLOAD, "--sketches", "--target", "llvm -mcpu=haswell", "--threads", "2"]) == 0
+    sketches = capsys.readouterr().out.split("\nsketch ")[1:]
+    assert len(sketches) >= 2
+    assert all("vectorize j." in sketch and "range(?)" in sketch and " candidates\n" in sketch for sketch in sketches)
+    assert any("C.unroll" in sketch and "unroll, 3 choices, such as 16" in sketch for sketch in sketches)
+
+
+def test_the_code_of_the_recorded_program_is_shown(records: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", WORKLOAD, "--records", records, "--threads", "1", "--ir", "--llvm", "--asm"]) == 0
+    printed = capsys.readouterr().out
+    assert f"# the best of {records}, recorded with 1 ms" in printed
+    assert 's["C"].vectorize("j.1")' in printed
+    assert "vectorize j.1 in range(8):" in printed
+    assert "define " in printed
+    assert ".text" in printed
+
+
+def test_without_records_the_analytical_model_decides(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", WORKLOAD, "--ir", "--target", "llvm -mcpu=haswell"]) == 0
+    printed = capsys.readouterr().out
+    assert "# the best by the analytical model; nothing was measured" in printed
+    assert "# loop nest\ndef gmm_32x32x32_relu(" in printed
+
+
+def test_records_without_the_workload_are_wrong_usage(records: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", WORKLOAD, "--records", records, "--threads", "3", "--ir"]) == 2
+    assert "it has it for 1 threads on " in capsys.readouterr().err
+    assert main(["inspect", "gmm:8x8x8", "--records", records, "--ir"]) == 2
+    assert "it holds other workloads" in capsys.readouterr().err
+
+
+def test_an_unknown_workload_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "gemm:8x8x8"]) == 2
+    assert "a workload begins with one of" in capsys.readouterr().err

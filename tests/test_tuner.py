@@ -1,0 +1,157 @@
+"""Tuning as a whole: it finds valid programs, keeps records, resumes, and survives being stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright import te
+from tilewright.cost_model import RandomModel
+from tilewright.errors import NoValidCandidateError, UsageError
+from tilewright.measure import MeasureOptions
+from tilewright.records import read_records
+from tilewright.task import Task
+from tilewright.tuner import Progress, tune
+from tilewright.workloads import parse
+
+TASK = parse("gmm:48x40x56")
+NEVER_BUILDS = MeasureOptions(compiler="tests.failing_compiler:compile_nothing")
+
+
+def test_the_result_compiles_to_a_kernel_that_computes_the_task() -> None:
+    seen: list[Progress] = []
+    result = tune(TASK, trials=24, threads=1, seed=1, on_progress=seen.append)
+    assert len(result.records) == 24
+    assert [p.num_trials for p in seen] == list(range(1, 25))
+    assert result.best.latency_s is not None
+    a, b = (np.random.default_rng(0).normal(size=t.shape).astype(np.float32) for t in TASK.inputs)
+    np.testing.assert_allclose(result.compile()(a, b), a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_any_expression_is_tuned_the_same_way() -> None:
+    x = te.placeholder((30, 70), name="X")
+    k = te.reduce_axis(70, name="k")
+    top = te.compute((30,), lambda i: te.max(x[i, k], axis=k), name="T")
+    out = te.compute((30, 70), lambda i, j: te.exp(x[i, j] - top[i]), name="out")
+    result = tune(Task([x], [out]), trials=6, threads=2)
+    a = np.random.default_rng(0).normal(size=(30, 70)).astype(np.float32)
+    np.testing.assert_allclose(result.compile()(a), np.exp(a - a.max(axis=1, keepdims=True)), rtol=1e-5)
+
+
+def test_a_second_run_goes_on_from_the_records(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    first = tune(TASK, trials=10, records=path, threads=1)
+    second = tune(TASK, trials=20, records=path, threads=1)
+    assert second.records[:10] == first.records
+    traces = [str(record.trace) for record in read_records(path)]
+    assert len(traces) == len(set(traces)) == 20, "nothing is lost, nothing is measured again"
+    third = tune(TASK, trials=20, records=path, threads=1)
+    assert len(list(read_records(path))) == 20
+    assert third.best.latency_s is not None
+
+
+def test_records_of_other_threads_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tune(TASK, trials=4, records=path, threads=1)
+    assert len(tune(TASK, trials=4, records=path, threads=2).records) == 4
+    assert len(list(read_records(path))) == 8
+
+
+@pytest.mark.parametrize("search", ["random", "evolutionary"])
+def test_strategies_and_models_are_chosen_by_name_or_instance(search: str) -> None:
+    result = tune(TASK, trials=20, threads=1, search=search, cost_model=RandomModel(seed=0))
+    assert result.best.status == "OK"
+
+
+def test_a_budget_ends_the_run_early() -> None:
+    start = time.monotonic()
+    result = tune(TASK, trials=100_000, threads=1, budget_s=1.0)
+    assert len(result.records) < 100_000
+    assert time.monotonic() - start < 60
+
+
+def test_nothing_valid_says_how_often_and_why() -> None:
+    with pytest.raises(NoValidCandidateError) as error:
+        tune(TASK, trials=3, threads=1, measure=NEVER_BUILDS)
+    assert "none of 3 candidates is valid (BUILD_ERROR 3)" in str(error.value)
+    assert "this compiler builds nothing" in str(error.value)
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(UsageError, match="trials is 0"):
+        tune(TASK, trials=0)
+    with pytest.raises(UsageError, match="unknown search strategy 'hill'"):
+        tune(TASK, trials=1, search="hill")
+
+
+def start_tuner(path: Path, trials: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tilewright", "tune", "gmm:96x96x96", "--threads", "1"]
+    command += ["--trials", str(trials), "--records", str(path)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_records(path: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if path.exists() and len(path.read_bytes().splitlines()) > count:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"no {count} records within a minute")
+
+
+def test_killed_with_9_and_resumed_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tuner = start_tuner(path, 400)
+    wait_for_records(path, 20)
+    tuner.kill()
+    tuner.communicate()
+    before = list(read_records(path))
+    assert len(before) >= 20
+    resumed = start_tuner(path, len(before) + 10)
+    output, errors = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, errors
+    after = list(read_records(path))
+    assert after[: len(before)] == before
+    traces = [str(record.trace) for record in after]
+    assert len(set(traces)) == len(traces) == len(before) + 10
+    assert "best:" in output
+    assert "s = tw.Schedule(task)" in output
+
+
+def test_interrupted_it_saves_says_so_and_leaves_no_process(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tuner = start_tuner(path, 5000)
+    wait_for_records(path, 20)
+    tuner.send_signal(signal.SIGINT)
+    _, errors = tuner.communicate(timeout=60)
+    assert tuner.returncode == 130
+    assert "every finished trial is in" in errors
+    assert len(list(read_records(path))) >= 20
+    children = subprocess.run(["pgrep", "-P", str(tuner.pid)], capture_output=True, text=True, check=False)
+    assert children.stdout == ""
+
+
+def test_two_tuners_share_a_record_file(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    both = [start_tuner(path, 40) for _ in range(2)]
+    for tuner in both:
+        _, errors = tuner.communicate(timeout=180)
+        assert tuner.returncode == 0, errors
+    assert len(list(read_records(path))) >= 40
+
+
+def test_a_full_disk_is_said_plainly(tmp_path: Path) -> None:
+    link = tmp_path / "records.jsonl"
+    os.symlink("/dev/full", link)
+    tuner = start_tuner(link, 10)
+    _, errors = tuner.communicate(timeout=120)
+    assert tuner.returncode == 1
+    assert "Traceback" not in errors
+    assert str(link) in errors
