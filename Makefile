@@ -2,6 +2,7 @@
 
 PYTHON  ?= python3
 SECONDS ?= 600
+RESULTS ?= results
 TORCH   := torch==2.13.0
 
 BIN             := .venv/bin
@@ -12,13 +13,15 @@ NATIVE          := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner fuzz qemu cross-tools hooks clean
 
 help:
 	@echo "make demo    build and run a GEMM and a convolution, checked against NumPy"
 	@echo "make test    all tests"
 	@echo "make lint    ruff and strict types;  make format  rewrites the files"
 	@echo "make bench   the table of the README, measured here"
+	@echo "make bench-tuner     what the tuner must show, all of it; hours. Its parts: bench-tuning, bench-scoring,"
+	@echo "                     bench-operators, bench-efficiency, bench-ablation; records are kept in RESULTS=$(RESULTS)"
 	@echo "make fuzz    random schedules against NumPy for SECONDS=$(SECONDS)"
 	@echo "make qemu    only the tests that run aarch64 code"
 	@echo "make hooks   install the pre-commit hooks"
@@ -60,6 +63,23 @@ format: $(INSTALLED)
 
 bench: $(PEERS_INSTALLED)
 	$(BIN)/python -m benchmarks.kernels
+
+bench-tuning: $(PEERS_INSTALLED)
+	$(BIN)/python -m benchmarks.tuning
+
+bench-scoring: $(PEERS_INSTALLED)
+	$(BIN)/python -m benchmarks.scoring
+
+bench-operators: $(PEERS_INSTALLED)
+	$(BIN)/python -m benchmarks.operators --records $(RESULTS)/operators
+
+bench-efficiency: $(PEERS_INSTALLED)
+	$(BIN)/python -m benchmarks.sample_efficiency --records $(RESULTS)/efficiency
+
+bench-ablation: $(PEERS_INSTALLED)
+	$(BIN)/python -m benchmarks.ablation --records $(RESULTS)/ablation --plot $(RESULTS)/ablation.png
+
+bench-tuner: bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation
 
 fuzz: $(INSTALLED)
 	$(BIN)/python -m tilewright.testing.fuzz --seconds $(SECONDS)

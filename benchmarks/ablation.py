@@ -161,7 +161,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--trials", type=arguments.positive, default=512, metavar="N")
     parser.add_argument("--seeds", type=arguments.positive, default=3, metavar="N")
     parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")
-    parser.add_argument("--records", type=Path, default=Path("ablation-records"), metavar="DIR")
+    parser.add_argument("--records", type=Path, default=Path("results/ablation"), metavar="DIR")
     parser.add_argument("--plot", type=Path, metavar="PNG", help="draw the curves to this file; needs matplotlib")
     return parser.parse_args(argv)
 

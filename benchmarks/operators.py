@@ -191,7 +191,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=arguments.positive, default=15, metavar="N")
-    parser.add_argument("--records", type=Path, default=Path("operator-records"), metavar="DIR")
+    parser.add_argument("--records", type=Path, default=Path("results/operators"), metavar="DIR")
     parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: {OUTPUT} in the records' directory")
     parser.add_argument("--report", action="store_true", help="measure nothing: print what the file holds")
     parser.add_argument("--list", action="store_true", help="print the chosen cases")

@@ -144,7 +144,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--trials", type=arguments.positive, default=128, metavar="N")
     parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")
     parser.add_argument("--rounds", type=arguments.positive, default=40, metavar="N")
-    parser.add_argument("--records", type=Path, default=Path("efficiency-records"), metavar="DIR")
+    parser.add_argument("--records", type=Path, default=Path("results/efficiency"), metavar="DIR")
     return parser.parse_args(argv)
 
 

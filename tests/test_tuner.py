@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -14,9 +13,9 @@ import pytest
 
 from tilewright import te
 from tilewright.cost_model import RandomModel
-from tilewright.errors import NoValidCandidateError, UsageError
+from tilewright.errors import NoValidCandidateError, TilewrightError, UsageError
 from tilewright.measure import MeasureOptions
-from tilewright.records import read_records
+from tilewright.records import RecordLog, read_records
 from tilewright.task import Task
 from tilewright.tuner import Progress, tune
 from tilewright.workloads import parse
@@ -91,9 +90,11 @@ def test_wrong_arguments_are_named() -> None:
         tune(TASK, trials=1, search="hill")
 
 
-def start_tuner(path: Path, trials: int) -> subprocess.Popen[str]:
+def start_tuner(path: Path, trials: int, max_file_bytes: int | None = None) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tilewright", "tune", "gmm:96x96x96", "--threads", "1"]
     command += ["--trials", str(trials), "--records", str(path)]
+    if max_file_bytes is not None:  # a disk that is full for this process
+        command = ["prlimit", f"--fsize={max_file_bytes}", *command]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -147,11 +148,21 @@ def test_two_tuners_share_a_record_file(tmp_path: Path) -> None:
     assert len(list(read_records(path))) >= 40
 
 
-def test_a_full_disk_is_said_plainly(tmp_path: Path) -> None:
-    link = tmp_path / "records.jsonl"
-    os.symlink("/dev/full", link)
-    tuner = start_tuner(link, 10)
+def test_a_full_disk_ends_the_run_plainly_and_keeps_what_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    one = tune(TASK, trials=1, threads=1).records[0]
+    log = RecordLog(path)
+    while not path.exists() or path.stat().st_size < 390_000:
+        log.extend([one] * 20)
+    before = len(list(read_records(path)))
+    tuner = start_tuner(path, 400, max_file_bytes=400_000)
     _, errors = tuner.communicate(timeout=120)
     assert tuner.returncode == 1
     assert "Traceback" not in errors
-    assert str(link) in errors
+    assert f"the record file {path} cannot be used" in errors
+    assert len(list(read_records(path))) > before
+
+
+def test_a_device_is_no_record_file() -> None:
+    with pytest.raises(TilewrightError, match="is no regular file"):
+        tune(TASK, trials=1, records="/dev/full")

@@ -11,6 +11,7 @@ import fcntl
 import io
 import json
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -91,6 +92,8 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
     record raises RecordFormatError, which names the line.
     """
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise TilewrightError(f"the record file {os.fspath(path)} is no regular file; give the path of a file")
         content = Path(path).read_bytes()
     except OSError as error:
         raise file_error(path, error) from error
