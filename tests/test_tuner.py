@@ -152,8 +152,8 @@ def test_a_full_disk_ends_the_run_plainly_and_keeps_what_was_written(tmp_path: P
     path = tmp_path / "records.jsonl"
     one = tune(TASK, trials=1, threads=1).records[0]
     log = RecordLog(path)
-    while not path.exists() or path.stat().st_size < 390_000:
-        log.extend([one] * 20)
+    while not path.exists() or path.stat().st_size < 385_000:
+        log.extend([one] * 4)
     before = len(list(read_records(path)))
     tuner = start_tuner(path, 400, max_file_bytes=400_000)
     _, errors = tuner.communicate(timeout=120)
