@@ -34,8 +34,9 @@ def blocks(text: str) -> list[Block]:
 def test_blocks_run_and_print_what_the_page_shows(path: Path) -> None:
     namespace: dict[str, object] = {"__name__": path.stem}
     for block in blocks(path.read_text()):
-        # Empty lines before the code, so that a traceback shows the line of the page.
-        program = compile("\n" * block.line + block.code, str(path), "exec")
+        # Empty lines before the code, so that a traceback shows the line of the page. The page is a program of its
+        # own: what this file imports from __future__ is not for it.
+        program = compile("\n" * block.line + block.code, str(path), "exec", dont_inherit=True)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(program, namespace)

@@ -43,7 +43,11 @@ def test_a_difference_is_an_error() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--against", "tvm"], "is one of numpy, torch, got 'tvm'"), (["--rounds", "0"], "--rounds is 0")],
+    [
+        (["--against", "tvm"], "is one of numpy, torch, got 'tvm'"),
+        (["--rounds", "0"], "--rounds is 0"),
+        (["--threads", "0"], "--threads is 0"),
+    ],
 )
 def test_wrong_usage_exits_with_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "gmm:8x8x8", "--threads", "1", *arguments]) == 2

@@ -45,15 +45,25 @@ def choose(arguments: argparse.Namespace) -> Chosen:
     """The program that the arguments of `add_arguments` ask for."""
     from tilewright import workloads
     from tilewright.codegen import Target
-    from tilewright.runtime import default_threads
 
     task, target = workloads.parse(arguments.workload), Target.parse(arguments.target)
-    threads = arguments.threads or default_threads()
+    threads = num_threads(arguments)
     if arguments.records is None:
         trace, origin = _estimated_best(task, target, threads), "the best by the analytical model; nothing was measured"
     else:
         trace, origin = _recorded_best(arguments.records, task, target, threads)
     return Chosen(task, target, threads, trace, origin)
+
+
+def num_threads(arguments: argparse.Namespace) -> int:
+    """What --threads says."""
+    from tilewright.runtime import default_threads
+
+    if arguments.threads is None:
+        return default_threads()
+    if arguments.threads < 1:
+        raise UsageError(f"--threads is {arguments.threads}; it must be at least 1")
+    return int(arguments.threads)
 
 
 def sketches_of(task: Task, target: Target, threads: int) -> list[Sketch]:

@@ -36,13 +36,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the parts that are asked for."""
     from tilewright import workloads
     from tilewright.codegen import Target
-    from tilewright.runtime import default_threads
 
     task = workloads.parse(arguments.workload)
     print(describe(task))
     if arguments.sketches:
-        threads = arguments.threads or default_threads()
-        for sketch in chosen.sketches_of(task, Target.parse(arguments.target), threads):
+        target, threads = Target.parse(arguments.target), chosen.num_threads(arguments)
+        for sketch in chosen.sketches_of(task, target, threads):
             print(f"\n{describe_sketch(sketch)}")
     if arguments.ir or arguments.llvm or arguments.asm:
         _print_program(arguments)

@@ -10,9 +10,12 @@
  * the others. A piece is a quarter of what is left in the slice: few calls of the body at first, a fine balance at the
  * end.
  *
- * Idle workers watch the gate for SPIN_NS, since kernels often follow each other closely, and then sleep.
+ * Who waits first spins for SPIN_NS, then goes on looking but lets any other thread go first, and then sleeps: to be
+ * woken can take longer than a region. A worker is patient because kernels often follow each other closely; the caller
+ * of a region more so, because what it waits for is under way.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,6 +25,8 @@
 
 #define CACHE_LINE 64
 #define SPIN_NS 40000
+#define WORKER_PATIENCE_NS 200000
+#define CALLER_PATIENCE_NS 2000000
 #define SPINS_BETWEEN_CLOCK_READS 16
 #define WORKER_STACK_BYTES (4 << 20)
 
@@ -117,14 +122,15 @@ static void work(int slot, int participants) {
 
 /* Return once the gate shows another epoch than `seen`, or the pool stops. */
 static uint64_t wait_for_region(worker *self, uint32_t seen) {
-    const int64_t deadline_ns = now_ns() + SPIN_NS;
-    do {
+    const int64_t start_ns = now_ns();
+    for (int64_t waited_ns = 0; waited_ns < WORKER_PATIENCE_NS; waited_ns = now_ns() - start_ns) {
         for (int i = 0; i < SPINS_BETWEEN_CLOCK_READS; i++) {
             const uint64_t gate = atomic_load(&pool.gate);
             if (gate_epoch(gate) != seen) return gate;
             relax();
         }
-    } while (now_ns() < deadline_ns);
+        if (waited_ns > SPIN_NS) sched_yield();
+    }
 
     pthread_mutex_lock(&self->mutex);
     /* Announced before the gate is read again; open_gate writes the gate before it looks who sleeps. */
@@ -237,13 +243,14 @@ static void open_gate(int participants) {
 static void close_gate_and_wait(void) {
     uint64_t gate = atomic_fetch_and(&pool.gate, ~GATE_OPEN);
     if (gate_joined(gate) == 0) return;
-    const int64_t deadline_ns = now_ns() + SPIN_NS;
-    do {
+    const int64_t start_ns = now_ns();
+    for (int64_t waited_ns = 0; waited_ns < CALLER_PATIENCE_NS; waited_ns = now_ns() - start_ns) {
         for (int i = 0; i < SPINS_BETWEEN_CLOCK_READS; i++) {
             if (gate_joined(atomic_load(&pool.gate)) == 0) return;
             relax();
         }
-    } while (now_ns() < deadline_ns);
+        if (waited_ns > SPIN_NS) sched_yield();
+    }
 
     pthread_mutex_lock(&pool.caller_mutex);
     atomic_fetch_or(&pool.gate, GATE_CALLER_WAITS);
