@@ -14,6 +14,7 @@
  * woken can take longer than a region. A worker is patient because kernels often follow each other closely; the caller
  * of a region more so, because what it waits for is under way.
  */
+#define _GNU_SOURCE /* CPU affinity */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -68,7 +69,10 @@ static struct {
     slice slices[TW_MAX_THREADS];
 
     worker workers[TW_MAX_THREADS - 1];
-} pool = {.caller_mutex = PTHREAD_MUTEX_INITIALIZER, .caller_wake = PTHREAD_COND_INITIALIZER};
+    int placed_for_cpu; /* where the caller ran when the workers were placed; -1 if they were not */
+    int placed_participants;
+} pool = {
+    .caller_mutex = PTHREAD_MUTEX_INITIALIZER, .caller_wake = PTHREAD_COND_INITIALIZER, .placed_for_cpu = -1};
 
 static pthread_once_t process_hooks_once = PTHREAD_ONCE_INIT;
 
@@ -204,6 +208,7 @@ static bool start_worker(int index) {
 static void reset_after_fork(void) {
     atomic_store(&pool.gate, 0);
     pool.num_workers = 0;
+    pool.placed_for_cpu = -1;
     pthread_mutex_init(&pool.caller_mutex, NULL);
     pthread_cond_init(&pool.caller_wake, NULL);
     atomic_store(&pool.is_taken, false);
@@ -232,6 +237,35 @@ static int ensure_participants(int wanted) {
         pool.num_workers++;
     }
     return wanted;
+}
+
+/* Keep workers off the CPU that the caller runs on. A system is slow to part two busy threads that it has put on one
+ * CPU while another idles, and a region is over before it does. Linux only; elsewhere the system's choice stands. */
+static void place_workers(int participants) {
+#ifdef __linux__
+    const int cpu = sched_getcpu();
+    if (cpu < 0 || (cpu == pool.placed_for_cpu && participants <= pool.placed_participants)) return;
+    pool.placed_for_cpu = cpu;
+    pool.placed_participants = participants;
+    cpu_set_t others;
+    if (sched_getaffinity(0, sizeof others, &others) != 0) return;
+    const int num_cpus = CPU_COUNT(&others);
+    CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) == 0) return; /* the caller is bound to one CPU */
+    int next = -1;
+    for (int i = 0; i < participants - 1; i++) {
+        cpu_set_t chosen = others;
+        if (participants >= num_cpus) { /* no CPU is left to choose from: one for each */
+            do next = (next + 1) % CPU_SETSIZE;
+            while (!CPU_ISSET(next, &others));
+            CPU_ZERO(&chosen);
+            CPU_SET(next, &chosen);
+        }
+        pthread_setaffinity_np(pool.workers[i].thread, sizeof chosen, &chosen);
+    }
+#else
+    (void)participants;
+#endif
 }
 
 static void open_gate(int participants) {
@@ -276,6 +310,7 @@ void tw_parallel_for(const tw_runtime *rt, tw_body body, void *context, int64_t 
     }
     pthread_once(&process_hooks_once, install_process_hooks);
     const int participants = ensure_participants((int)wanted);
+    place_workers(participants);
     pool.body = body;
     pool.context = context;
     pool.scratch_bytes = rt->scratch_bytes;
