@@ -79,12 +79,13 @@ def fits_registers(rows: int, vectors: int, target: tw.Target) -> bool:
 
 
 def tile_cost(m: int, n: int, tile: tuple[int, int], lanes: int) -> float:
-    """Work with the waste of the last tiles, and loads for each multiply-add."""
+    """Work with the waste of the last tiles, loads for each multiply-add, and a little for the size of the code."""
     rows, columns = tile
     work = -(-m // rows) * rows * (-(-n // columns)) * columns
     vectors = columns // lanes
     loads = (rows + vectors) / (rows * vectors)
-    return work * (1 + 0.2 * loads)
+    too_few = max(0, 10 - rows * vectors)  # accumulators to hide the latency of a multiply-add
+    return work * (1 + 0.2 * loads + 0.002 * rows * vectors + 0.02 * too_few)
 
 
 # --- convolution --------------------------------------------------------------------------------------------

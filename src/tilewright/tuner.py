@@ -15,11 +15,11 @@ from tilewright.compile import build
 from tilewright.cost_model import BoostedTrees, CostModel
 from tilewright.errors import NoValidCandidateError, UsageError
 from tilewright.measure import Measurement, MeasureOptions, Measurer
-from tilewright.records import Record, RecordLog
+from tilewright.records import Record, RecordLog, latest
 from tilewright.runtime import Kernel, default_threads
 from tilewright.scoring import Scoring
 from tilewright.search import STRATEGIES, SearchStrategy
-from tilewright.space import Candidate, Sketch, SpaceOptions, derive
+from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, derive
 from tilewright.task import Task
 
 ROUND_SIZE = 16
@@ -66,6 +66,7 @@ def tune(
     search: str | type[SearchStrategy] = "evolutionary",
     budget_s: float | None = None,
     workload: str = "",
+    rules: Sequence[Rule] = DEFAULT_RULES,
     measure: MeasureOptions | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> TuneResult:
@@ -74,11 +75,14 @@ def tune(
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
     run that was interrupted goes on where it stopped.
     """
-    if trials < 1:
-        raise UsageError(f"trials is {trials}; it must be at least 1")
     chosen = Target.parse(target) if isinstance(target, str) else target
     num_threads = default_threads() if threads is None else threads
-    tuner = Tuner(task, chosen, num_threads, seed=seed, cost_model=cost_model, search=search, workload=workload)
+    for name, value, least in (("trials", trials, 1), ("seed", seed, 0), ("threads", num_threads, 1)):
+        if value < least:
+            raise UsageError(f"{name} is {value}; it must be at least {least}")
+    tuner = Tuner(
+        task, chosen, num_threads, seed=seed, cost_model=cost_model, search=search, rules=rules, workload=workload
+    )
     log = None if records is None else RecordLog(records)
     return tuner.run(trials, log, budget_s, measure or MeasureOptions(seed=seed), on_progress or (lambda _: None))
 
@@ -95,13 +99,14 @@ class Tuner:
         seed: int = 0,
         cost_model: CostModel | None = None,
         search: str | type[SearchStrategy] = "evolutionary",
+        rules: Sequence[Rule] = DEFAULT_RULES,
         workload: str = "",
     ) -> None:
         self.task = task
         self.target = target
         self.threads = threads
         self.workload = workload
-        self.sketches = derive(task, SpaceOptions(target, threads))
+        self.sketches = derive(task, SpaceOptions(target, threads), rules)
         self.scoring = Scoring(target, threads, cost_model or BoostedTrees(seed=seed))
         self.strategy = _strategy(search)(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
@@ -123,6 +128,8 @@ class Tuner:
                     break
                 self._round(candidates, measurer, log, trials, on_progress)
             best = self._best(measurer)
+        if log is not None and best not in self.records:
+            log.append(best)
         return TuneResult(
             self.task, self.target, self.threads, best, tuple(self.records), time.monotonic() - self.started_s
         )
@@ -135,7 +142,7 @@ class Tuner:
         if log is None or not os.path.exists(log.path):
             return
         key = (self.task.hash, str(self.target), self.threads)
-        mine = [r for r in log.read() if (r.task, r.target, r.threads) == key]
+        mine = latest(r for r in log.read() if (r.task, r.target, r.threads) == key)
         known = [(record, _candidate_of(record, self.sketches)) for record in mine]
         self.records += mine
         found = [(record, candidate) for record, candidate in known if candidate is not None]
@@ -164,7 +171,8 @@ class Tuner:
     def _learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
         if candidates:
             self.strategy.tell(candidates, latencies_s)
-            self.scoring.learn(candidates, latencies_s)
+            if self.strategy.uses_scores:
+                self.scoring.learn(candidates, latencies_s)
 
     @property
     def best_latency_s(self) -> float | None:
@@ -229,5 +237,6 @@ def _candidate_of(record: Record, sketches: Sequence[Sketch]) -> Candidate | Non
 def _nothing_valid(records: Sequence[Record]) -> str:
     counts = Counter(record.status for record in records)
     listing = ", ".join(f"{status} {count}" for status, count in counts.most_common()) or "no trial was made"
+    message = f"none of {len(records)} candidates is valid ({listing})"
     first = next((record.error for record in records if record.error), "")
-    return f"none of {len(records)} candidates is valid ({listing}); the first error in full:\n{first}"
+    return f"{message}; the first error in full:\n{first}" if first else f"{message}; allow more trials or time"

@@ -31,7 +31,7 @@ def test_best_prints_the_trace_to_paste(path: str, capsys: pytest.CaptureFixture
     assert main(["records", "best", path, "--task", "5f"]) == 0
     first, *trace = capsys.readouterr().out.splitlines()
     assert first == f"# gmm:512x512x512 5f3a on {TARGET}, 2 threads: 1.25 ms"
-    assert trace == ["s = tw.Schedule(task)", 's["C"].split("i", [4, 8])', 's["C"].vectorize("i.2")']
+    assert trace == ["s = tw.Schedule(task)", 's["C"].split("i", [4, 1250])', 's["C"].vectorize("i.2")']
 
 
 def test_merge_and_prune_change_files(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

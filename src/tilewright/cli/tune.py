@@ -26,6 +26,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--records", metavar="FILE", help="append every trial to FILE, and go on from what it holds")
     parser.add_argument("--target", default="llvm -mcpu=native", metavar="T")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of the kernel (default: all cores)")
+    parser.add_argument("--cost-model", default="boosted-trees", metavar="M", help="by name (default: %(default)s)")
     parser.add_argument("--search", default="evolutionary", metavar="S", help="evolutionary (default) or random")
     parser.add_argument("--seed", type=int, default=0)
     parser.set_defaults(run=run)
@@ -34,6 +35,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
 def run(arguments: argparse.Namespace) -> None:
     """Tune, and print what was found."""
     from tilewright import workloads
+    from tilewright.cost_model import create
     from tilewright.tuner import tune
 
     task = workloads.parse(arguments.workload)
@@ -49,6 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
             target=arguments.target,
             threads=arguments.threads,
             search=arguments.search,
+            cost_model=create(arguments.cost_model, **_model_options(arguments.cost_model, arguments.seed)),
             budget_s=parse_time(arguments.budget),
             workload=arguments.workload,
             on_progress=display.show,
@@ -59,6 +62,10 @@ def run(arguments: argparse.Namespace) -> None:
         raise
     display.finish()
     print(summary(result, arguments.workload, path))
+
+
+def _model_options(name: str, seed: int) -> dict[str, int]:
+    return {} if name == "analytical" else {"seed": seed}
 
 
 def parse_time(text: str | None) -> float | None:

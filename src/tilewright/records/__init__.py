@@ -10,6 +10,7 @@ from tilewright.records.query import (
     export,
     fastest,
     group_by_task,
+    latest,
     merge,
     prune,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "export",
     "fastest",
     "group_by_task",
+    "latest",
     "merge",
     "prune",
     "read_ansor_log",

@@ -14,6 +14,7 @@ from tilewright.errors import UsageError
 from tilewright.measure import STATUSES
 from tilewright.records.log import RecordLog, read_records
 from tilewright.records.record import Record
+from tilewright.schedule import Trace
 
 EXPORT_FORMATS = ("csv", "json")
 
@@ -38,10 +39,18 @@ def group_by_task(records: Iterable[Record]) -> dict[Key, list[Record]]:
     return groups
 
 
+def latest(records: Iterable[Record]) -> list[Record]:
+    """One record for each program: the last, which is the most careful one where finalists were measured again."""
+    found: dict[tuple[Key, Trace], Record] = {}
+    for record in records:
+        found[key_of(record), record.trace] = record
+    return list(found.values())
+
+
 def fastest(records: Iterable[Record]) -> Record | None:
-    """The record of the lowest latency, the first of equals; None if no candidate was valid."""
-    valid = [record for record in records if record.latency_s is not None]
-    return min(valid, key=_latency_s, default=None)
+    """The record with the lowest latency; None where nothing ran. What was measured again counts as it was last."""
+    ran = [record for record in latest(records) if record.latency_s is not None]
+    return min(ran, key=_latency_s) if ran else None
 
 
 def best(records: Iterable[Record], task: str, target: str, threads: int) -> Record | None:

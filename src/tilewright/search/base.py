@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ Scorer = Callable[[Sketch, IntArray], FloatArray]
 
 class SearchStrategy(ABC):
     """Chooses what to measure next. A candidate is never given twice, nor one that was told already."""
+
+    uses_scores: ClassVar[bool] = True  # whether it asks the scorer, so that a cost model has to learn
 
     def __init__(self, sketches: Sequence[Sketch], scorer: Scorer, target: Target, seed: int = 0) -> None:
         self.sketches = list(sketches)

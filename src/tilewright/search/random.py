@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tilewright.search.base import SearchStrategy
 from tilewright.space import Candidate
 
 
 class RandomSearch(SearchStrategy):
     """Legal candidates drawn from all sketches alike."""
+
+    uses_scores: ClassVar[bool] = False
 
     def ask(self, n: int) -> list[Candidate]:
         found: list[Candidate] = []

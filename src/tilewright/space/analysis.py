@@ -40,7 +40,9 @@ def is_padding(stage: Stage) -> bool:
 
 def has_data_reuse(stage: Stage) -> bool:
     """A reduction that reads some tensor again for every value of one of its axes."""
-    return stage.reduction is not None and any(reused_axes(stage, read) for read in stage.reads)
+    if not any(axis.extent > 1 for axis in stage.reduce_axes):
+        return False
+    return any(reused_axes(stage, read) for read in stage.reads)
 
 
 def reused_axes(stage: Stage, read: Read) -> list[Axis]:
@@ -66,7 +68,7 @@ def fusible_consumer(schedule: Schedule, stage: Stage) -> Stage | None:
 
 def has_more_reduction_parallelism(stage: Stage, num_cores: int) -> bool:
     """Few results, each from many elements: only the reduction has work for all cores."""
-    if stage.reduction is None:
+    if stage.reduction is None or stage.reduction.op.startswith("arg"):
         return False
     space = reduce = 1
     for axis in stage.axes:

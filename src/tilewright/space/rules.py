@@ -116,7 +116,7 @@ class ReductionFactorization(Rule):
     name = "reduction_factorization"
 
     def matches(self, state: SketchState, stage: Stage) -> bool:
-        return analysis.has_more_reduction_parallelism(stage, state.options.threads)
+        return analysis.has_more_reduction_parallelism(stage, state.options.threads) and stage.packs is None
 
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
         return [parallel_partials(state, stage.name)]
