@@ -23,7 +23,8 @@ from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOption
 from tilewright.task import Task
 
 ROUND_SIZE = 16
-NUM_FINALISTS = 4
+NUM_FINALISTS = 8
+FINAL_ROUNDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +128,10 @@ class Tuner:
                 if not candidates:
                     break
                 self._round(candidates, measurer, log, trials, on_progress)
-            best = self._best(measurer)
-        if log is not None and best not in self.records:
-            log.append(best)
+            finalists = self._finalists(measurer)
+        if log is not None:
+            log.extend(finalists)
+        best = min(finalists, key=lambda record: record.latency_s or np.inf)
         return TuneResult(
             self.task, self.target, self.threads, best, tuple(self.records), time.monotonic() - self.started_s
         )
@@ -178,18 +180,15 @@ class Tuner:
     def best_latency_s(self) -> float | None:
         return min((r.latency_s for r in self.records if r.latency_s is not None), default=None)
 
-    def _best(self, measurer: Measurer) -> Record:
-        """The best of the finalists, measured once more against each other."""
+    def _finalists(self, measurer: Measurer) -> list[Record]:
+        """The best programs, measured once more against each other."""
         ran = sorted((r for r in self.records if r.latency_s is not None), key=lambda r: r.latency_s or 0.0)
         if not ran:
             raise NoValidCandidateError(_nothing_valid(self.records))
         finalists = ran[:NUM_FINALISTS]
-        results = measurer.compare([record.trace for record in finalists])
-        order = [n for n, result in enumerate(results) if result.latency_s is not None]
-        if not order:
-            return finalists[0]
-        winner = min(order, key=lambda n: results[n].latency_s or np.inf)
-        return self._record(finalists[winner].trace, results[winner])
+        results = measurer.compare([record.trace for record in finalists], FINAL_ROUNDS)
+        again = [self._record(record.trace, result) for record, result in zip(finalists, results, strict=True)]
+        return again if any(record.latency_s is not None for record in again) else finalists[:1]
 
     def _record(self, trace: object, measurement: Measurement) -> Record:
         return Record(
