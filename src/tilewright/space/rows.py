@@ -2,51 +2,105 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from tilewright.schedule import Stage, Step
-from tilewright.schedule.steps import ComputeAtStep, ParallelStep, RFactorStep, VectorizeStep
+from tilewright.schedule import Loop, Stage, Step
+from tilewright.schedule.steps import ComputeAtStep, FuseStep, ParallelStep, RFactorStep, VectorizeStep
 from tilewright.space.builder import SketchState, open_split
-from tilewright.space.knob import VECTOR, Choice, Knob
-from tilewright.te import Axis
+from tilewright.space.knob import TILE, VECTOR, Choice, Knob
+from tilewright.te import Axis, Expr
+
+_ROWS_IN_A_BLOCK = (1, 2, 4, 8, 16, 32, 64)
 
 
-def row_host(state: SketchState, stage: Stage) -> Stage | None:
-    """The stage whose outermost loop all consumers run in, each reading this stage at its own row."""
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where a stage is computed row by row: `host` runs over the rows with its first `num_axes` axes.
+
+    `loop` is the host's loop over rows, once it has been made.
+    """
+
+    host: Stage
+    num_axes: int
+    loop: Loop | None
+
+
+def rows_of(state: SketchState, stage: Stage) -> Rows | None:
+    """The rows in which all consumers read this stage, each at its own; None where there are none."""
     if stage.is_output or stage.is_placeholder or stage.is_inlined or not stage.axes:
         return None
     hosts: set[Stage] = set()
+    common = len(stage.axes)
     for consumer in state.schedule.consumers(stage):
-        if not consumer.axes or (consumer.reduction is not None and consumer.attach_loop is None):
+        if consumer.reduction is not None and consumer.attach_loop is None:
             return None
-        for read in consumer.reads:
-            if read.tensor is stage.tensor and read.indices[0] is not consumer.axes[0]:
-                return None
         hosts.add(consumer.attach_loop.stage if consumer.attach_loop is not None else consumer)
-    if len(hosts) != 1:
+        for read in consumer.reads:
+            if read.tensor is stage.tensor:
+                common = min(common, _common_prefix(read.indices, consumer.axes))
+    if len(hosts) != 1 or not common:
         return None
-    host = hosts.pop()
-    is_plain = host.axes[0].extent > 1 and host.reduction is None and host.leaves[0] is host.loop_of_axis[host.axes[0]]
-    return host if is_plain and not host.packed_by else None
+    return _rows(state, hosts.pop(), common)
+
+
+def _common_prefix(indices: Sequence[Expr], axes: Sequence[Axis]) -> int:
+    length = 0
+    for index, axis in zip(indices, axes, strict=False):
+        if index is not axis:
+            break
+        length += 1
+    return length
+
+
+def _rows(state: SketchState, host: Stage, common: int) -> Rows | None:
+    if host.reduction is not None or host.packed_by:
+        return None
+    made = next((loop for loop in host.leaves if state.schedule.attached_at(loop)), None)
+    if made is None:
+        is_plain = host.leaves == host.root_loops and math.prod(axis.extent for axis in host.axes[:common]) > 1
+        return Rows(host, common, None) if is_plain else None
+    outer = set(host.leaves[: host.leaves.index(made) + 1])
+    num_axes = sum(outer.issuperset(host.leaves_of(host.loop_of_axis[axis])) for axis in host.axes)
+    return Rows(host, num_axes, made) if num_axes <= common else None
 
 
 def fuse_rows(state: SketchState, name: str) -> SketchState:
-    stage = state.stage(name)
-    host = row_host(state, stage)
-    assert host is not None
-    return state.add(ComputeAtStep(name, host.name, host.leaves[0].name), *vector_steps(state, stage))
+    """Compute the stage inside the host's loop over rows; the first stage makes that loop, in blocks of rows."""
+    rows = rows_of(state, state.stage(name))
+    assert rows is not None
+    host, loop = rows.host, rows.loop
+    if loop is None:
+        state, row = _make_row_loop(state, host, rows.num_axes)
+    else:
+        row = loop.name
+    return state.add(ComputeAtStep(name, host.name, row), *vector_steps(state, state.stage(name)))
+
+
+def _make_row_loop(state: SketchState, host: Stage, num_axes: int) -> tuple[SketchState, str]:
+    names = tuple(axis.name for axis in host.axes[:num_axes])
+    num_rows = math.prod(axis.extent for axis in host.axes[:num_axes])
+    sizes = [size for size in _ROWS_IN_A_BLOCK if size == 1 or size * state.options.threads <= num_rows]
+    knob = Knob(f"{host.name}.rows", TILE, np.asarray(sizes, np.int64)[:, None])
+    fused = "@".join(names)
+    steps: list[Step] = [FuseStep(host.name, names)] if num_axes > 1 else []
+    state = state.add(*steps, open_split(host.name, fused, Choice(knob, (0,))))
+    return state, f"{fused}.1"
 
 
 def vector_steps(state: SketchState, stage: Stage) -> list[Step]:
     """The innermost loop in vectors; a reduction in several at a time, so that their latencies overlap."""
-    loops = [loop for loop in stage.leaves if _extent(stage, loop.name) > 1]
+    loops = [loop for loop in stage.leaves if _extent(stage, loop) > 1]
     if not loops:
         return []
     last = loops[-1]
     if not last.is_reduce:
         return [VectorizeStep(stage.name, last.name)] if len(loops) > 1 else []
     lanes = state.options.target.lanes(stage.tensor.dtype)
-    widths = [lanes * n for n in (1, 2, 4) if lanes * n <= _extent(stage, last.name)]
+    widths = [lanes * n for n in (1, 2, 4) if lanes * n <= _extent(stage, last)]
     if not widths:
         return []
     knob = Knob(f"{stage.name}.{last.name}", VECTOR, np.asarray(widths, np.int64)[:, None])
@@ -54,9 +108,9 @@ def vector_steps(state: SketchState, stage: Stage) -> list[Step]:
     return [split, VectorizeStep(stage.name, f"{last.name}.1")]
 
 
-def _extent(stage: Stage, name: str) -> int:
-    axis: Axis = next(axis for axis, loop in stage.loop_of_axis.items() if loop.name == name)
-    return axis.extent
+def _extent(stage: Stage, loop: Loop) -> int:
+    """How often a loop runs that is a whole axis; a loop over a part of one, which a knob decides, counts as longer."""
+    return next((axis.extent for axis, whole in stage.loop_of_axis.items() if whole is loop), 2)
 
 
 def parallel_partials(state: SketchState, name: str) -> SketchState:

@@ -22,7 +22,7 @@ from tilewright.space import analysis
 from tilewright.space.builder import SketchState, SpaceOptions
 from tilewright.space.finish import finish, locate
 from tilewright.space.packing import pack_variants
-from tilewright.space.rows import fuse_rows, parallel_partials, row_host
+from tilewright.space.rows import fuse_rows, parallel_partials, rows_of
 from tilewright.space.sketch import Sketch
 from tilewright.space.tiling import tile_alone, tile_fused
 from tilewright.task import Task
@@ -128,7 +128,7 @@ class FuseRows(Rule):
     name = "fuse_rows"
 
     def matches(self, state: SketchState, stage: Stage) -> bool:
-        return not analysis.has_data_reuse(stage) and row_host(state, stage) is not None
+        return not analysis.has_data_reuse(stage) and rows_of(state, stage) is not None
 
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
         return [fuse_rows(state, stage.name)]

@@ -1,0 +1,35 @@
+"""Whatever the task: its sketches are legal, their features finite, and their candidates compute what NumPy computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.features import Hardware, statement_features
+from tilewright.space import SpaceOptions, derive, is_legal
+from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.testing.programs import FAMILIES, random_task
+
+TARGET = tw.Target.native()
+HARDWARE = Hardware.from_target(TARGET, 2)
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_any_task_has_a_space_of_right_programs(family: str) -> None:
+    rng = np.random.default_rng(31)
+    for _ in range(2):
+        task = random_task(family, rng)
+        arrays = random_inputs(task, rng)
+        expected = evaluate(task, *arrays)
+        sketches = derive(task, SpaceOptions(TARGET, 2))
+        assert sketches
+        for sketch in sketches[:4]:
+            rows = sketch.sample(rng, 12)
+            population = sketch.population(rows)
+            assert np.isfinite(statement_features(population, 12, HARDWARE).values).all()
+            for row in rows[is_legal(population, 12, TARGET)][:1]:
+                results = tw.build(sketch.trace(row).apply(task), TARGET, 2)(*arrays)
+                outputs = results if isinstance(results, tuple) else (results,)
+                for actual, wanted, tensor in zip(outputs, expected, task.outputs, strict=True):
+                    assert_matches(actual, wanted, tensor.dtype, reduction_size(task))
