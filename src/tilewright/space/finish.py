@@ -10,7 +10,8 @@ from tilewright.space.rows import vector_steps
 
 def finish(state: SketchState) -> SketchState:
     """Annotate every stage that no rule has."""
-    for stage in list(state.schedule.active_stages):
+    for name in [stage.name for stage in state.schedule.active_stages]:
+        stage = state.stage(name)
         if stage.annotations or stage.packs is not None:
             continue
         if stage.attach_loop is None:
@@ -21,18 +22,15 @@ def finish(state: SketchState) -> SketchState:
 
 
 def _annotate_root(state: SketchState, stage: Stage) -> SketchState:
-    spatial = [loop for loop in stage.leaves if not loop.is_reduce]
     inner = vector_steps(state, stage)
     vectorized = {step.loop for step in inner if isinstance(step, VectorizeStep)}
+    outer = [loop for loop in stage.leaves if not loop.is_reduce and loop.name not in vectorized][:2]
+    is_free = not any(state.schedule.attached_at(loop) for loop in outer)
     state = state.add(*inner)
-    outer = [loop for loop in spatial if loop.name not in vectorized][:2]
-    busy = any(s.attach_loop is loop for loop in outer for s in state.schedule.active_stages)
-    if not outer:
-        return state
-    if len(outer) == 2 and not busy and outer[0].extent == 1:
+    if len(outer) == 2 and is_free and outer[0].extent == 1:
         names = tuple(loop.name for loop in outer)
         return state.add(FuseStep(stage.name, names), ParallelStep(stage.name, "@".join(names)))
-    return state.add(ParallelStep(stage.name, outer[0].name))
+    return state.add(ParallelStep(stage.name, outer[0].name)) if outer else state
 
 
 def locate(state: SketchState, name: str) -> list[SketchState]:

@@ -42,9 +42,12 @@ def rows_of(state: SketchState, stage: Stage) -> Rows | None:
         for read in consumer.reads:
             if read.tensor is stage.tensor:
                 common = min(common, _common_prefix(read.indices, consumer.axes))
-    if len(hosts) != 1 or not common:
+    if len(hosts) != 1:
         return None
-    return _rows(state, hosts.pop(), common)
+    host = hosts.pop()
+    if stage.reduction is None:  # of a stage without a reduction, a row has to be more than one element
+        common = min(common, len(host.axes) - 1)
+    return _rows(state, host, common) if common else None
 
 
 def _common_prefix(indices: Sequence[Expr], axes: Sequence[Axis]) -> int:
@@ -97,6 +100,8 @@ def vector_steps(state: SketchState, stage: Stage) -> list[Step]:
     if not loops:
         return []
     last = loops[-1]
+    if state.schedule.attached_at(last):
+        return []
     if not last.is_reduce:
         return [VectorizeStep(stage.name, last.name)] if len(loops) > 1 else []
     lanes = state.options.target.lanes(stage.tensor.dtype)
