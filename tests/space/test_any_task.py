@@ -1,4 +1,4 @@
-"""Whatever the task: its sketches are legal, their features finite, and their candidates compute what NumPy computes."""
+"""Any task: its sketches are legal, their features finite, and their candidates compute what NumPy computes."""
 
 from __future__ import annotations
 
