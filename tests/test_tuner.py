@@ -92,7 +92,18 @@ def test_wrong_arguments_are_named() -> None:
 
 
 def start_tuner(path: Path, trials: int, max_file_bytes: int | None = None) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tilewright", "tune", "gmm:96x96x96", "--threads", "1"]
+    # A shell starts background jobs with interrupts ignored, and those who run tests may be one.
+    command = [
+        "env",
+        "--default-signal=INT",
+        sys.executable,
+        "-m",
+        "tilewright",
+        "tune",
+        "gmm:96x96x96",
+        "--threads",
+        "1",
+    ]
     command += ["--trials", str(trials), "--records", str(path)]
     if max_file_bytes is not None:  # a disk that is full for this process
         command = ["prlimit", f"--fsize={max_file_bytes}", *command]

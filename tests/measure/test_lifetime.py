@@ -29,7 +29,7 @@ with measurer({compiler!r}, run_timeout_s=300, build_timeout_s=300) as m:
 def start_stuck_tuner(compiler: str) -> tuple[subprocess.Popen[str], list[int]]:
     """A tuner in the middle of a trial that does not end, and the processes that it has started."""
     tuner = subprocess.Popen(
-        [sys.executable, "-c", STUCK_TUNER.format(compiler=compiler)],
+        ["env", "--default-signal=INT", sys.executable, "-c", STUCK_TUNER.format(compiler=compiler)],
         cwd=ROOT,
         env={"PYTHONPATH": f"{ROOT}/src:{ROOT}"},
         stdout=subprocess.PIPE,
