@@ -66,7 +66,9 @@ def _rows(state: SketchState, host: Stage, common: int) -> Rows | None:
     if made is None:
         is_plain = host.leaves == host.root_loops and math.prod(axis.extent for axis in host.axes[:common]) > 1
         return Rows(host, common, None) if is_plain else None
-    outer = set(host.leaves[: host.leaves.index(made) + 1])
+    if host.leaves.index(made) != 1:  # rows run in blocks: a block, then a row; anything else is a tiled stage
+        return None
+    outer = set(host.leaves[:2])
     num_axes = sum(outer.issuperset(host.leaves_of(host.loop_of_axis[axis])) for axis in host.axes)
     return Rows(host, num_axes, made) if num_axes <= common else None
 
