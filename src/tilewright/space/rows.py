@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.schedule import Loop, Stage, Step
+from tilewright.schedule import Loop, Split, Stage, Step
 from tilewright.schedule.steps import ComputeAtStep, FuseStep, ParallelStep, RFactorStep, VectorizeStep
 from tilewright.space.builder import SketchState, open_split
 from tilewright.space.knob import TILE, VECTOR, Choice, Knob
@@ -66,9 +66,10 @@ def _rows(state: SketchState, host: Stage, common: int) -> Rows | None:
     if made is None:
         is_plain = host.leaves == host.root_loops and math.prod(axis.extent for axis in host.axes[:common]) > 1
         return Rows(host, common, None) if is_plain else None
-    if host.leaves.index(made) != 1:  # rows run in blocks: a block, then a row; anything else is a tiled stage
+    blocks = [r for r in host.relations if isinstance(r, Split) and (r.outer, r.inner) == (host.leaves[0], made)]
+    if not blocks:  # the loops of a tiled stage
         return None
-    outer = set(host.leaves[:2])
+    outer = {host.leaves[0], made}
     num_axes = sum(outer.issuperset(host.leaves_of(host.loop_of_axis[axis])) for axis in host.axes)
     return Rows(host, num_axes, made) if num_axes <= common else None
 
