@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -22,14 +23,15 @@ MAX_UNROLL = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Step(ABC):
     """One primitive applied to one stage."""
 
     name: ClassVar[str] = ""
     stage: str
 
+    @abstractmethod
     def apply(self, schedule: Schedule) -> Made:
-        raise NotImplementedError
+        """Change the schedule; an illegal step raises ScheduleError."""
 
     def arguments(self) -> list[Any]:
         """The step's decisions after the stage, as plain values; a population's are arrays."""

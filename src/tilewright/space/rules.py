@@ -14,6 +14,7 @@ that is exclusive keeps those below it from being tried. User rules come first:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from tilewright.schedule import Stage
@@ -28,17 +29,19 @@ from tilewright.space.tiling import tile_alone, tile_fused
 from tilewright.task import Task
 
 
-class Rule:
+class Rule(ABC):
     """One way to derive. `is_exclusive` rules end the search for rules at a stage that they match."""
 
     name = ""
     is_exclusive = False
 
+    @abstractmethod
     def matches(self, state: SketchState, stage: Stage) -> bool:
-        raise NotImplementedError
+        """Whether the rule has something to say about the stage."""
 
+    @abstractmethod
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
-        raise NotImplementedError
+        """The states that go on from here."""
 
 
 class AlwaysInline(Rule):
