@@ -10,7 +10,6 @@ from tilewright.codegen.builder import LLVM_TYPE, Value, llvm_type
 from tilewright.codegen.convert import HALF_TYPES, compute_dtype, convert, narrow, widen
 from tilewright.codegen.frame import Frame
 from tilewright.codegen.indices import Indices
-from tilewright.errors import CodegenError
 from tilewright.ir import INPUT, PACKED, Buffer, Linear, bounds
 from tilewright.te import DTYPES
 
@@ -173,8 +172,6 @@ class Memory:
 
     def store(self, owner: object, buffer: Buffer, indices: tuple[Linear, ...], value: Value) -> None:
         """Write the element, or one element a lane where the index varies over the lanes."""
-        if buffer.scope in (INPUT, PACKED) and not owner:
-            raise CodegenError(f"buffer {buffer.name} is read-only")
         b = self.frame.builder
         raw = self._to_storage(value, buffer.dtype)
         offset = self._offset(owner, buffer, indices)

@@ -135,16 +135,17 @@ def cache_write(schedule: Schedule, stage: Stage) -> Stage:
         schedule.unique_name(f"{stage.name}.cache"), stage.tensor.shape, accumulator_dtype(dtype), axes, body
     )
     made = schedule.add_stage(cache)
-    stage.relations = tuple(r for r in stage.relations if not _is_reduce(r.parent if isinstance(r, Split) else r.first))
-    stage.leaves = tuple(leaf for leaf in stage.leaves if not leaf.is_reduce)
-    stage.annotations = {loop: a for loop, a in stage.annotations.items() if not loop.is_reduce}
-    stage.pragmas = {loop: p for loop, p in stage.pragmas.items() if not loop.is_reduce}
+    _drop_reduction_loops(stage)
     stage.set_body(Read(cache.dtype, cache, stage.axes), stage.axes)
     return made
 
 
-def _is_reduce(loop: Loop) -> bool:
-    return loop.is_reduce
+def _drop_reduction_loops(stage: Stage) -> None:
+    """Forget the loops of a reduction that has moved to another stage."""
+    stage.relations = tuple(r for r in stage.relations if not (r.parent if isinstance(r, Split) else r.first).is_reduce)
+    stage.leaves = tuple(leaf for leaf in stage.leaves if not leaf.is_reduce)
+    stage.annotations = {leaf: a for leaf, a in stage.annotations.items() if not leaf.is_reduce}
+    stage.pragmas = {leaf: p for leaf, p in stage.pragmas.items() if not leaf.is_reduce}
 
 
 def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
@@ -288,9 +289,6 @@ def rfactor(schedule: Schedule, stage: Stage, loop: Loop) -> Stage:
         Reduce(reduction.dtype, reduction.op, (Read(dtype, partial, (*stage.axes, last)),), (last,)),
         stage.axes,
     )
-    stage.relations = tuple(r for r in stage.relations if not (r.parent if isinstance(r, Split) else r.first).is_reduce)
-    after = [leaf for leaf in stage.leaves[at:] if not leaf.is_reduce]
-    stage.leaves = (*stage.leaves[:at], stage.root_loops[-1], *after)
-    stage.annotations = {leaf: a for leaf, a in stage.annotations.items() if not leaf.is_reduce}
-    stage.pragmas = {leaf: p for leaf, p in stage.pragmas.items() if not leaf.is_reduce}
+    _drop_reduction_loops(stage)
+    stage.leaves = (*stage.leaves[:at], stage.root_loops[-1], *stage.leaves[at:])
     return made

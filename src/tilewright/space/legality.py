@@ -9,8 +9,7 @@ from tilewright.codegen import Target
 from tilewright.schedule import UNROLL, VECTORIZE, Extent, Schedule, Stage
 from tilewright.te import DTYPES
 
-# A tile that needs more registers than there are is spilled in the innermost loop.
-_SPARE_REGISTERS = 1
+_BROADCAST_REGISTERS = 1
 _MAX_WASTE = 1.3
 _MAX_LOCAL_BYTES = 64 << 20
 
@@ -28,7 +27,10 @@ def is_legal(schedule: Schedule, num_rows: int, target: Target) -> npt.NDArray[n
 
 
 def _registers(schedule: Schedule, stage: Stage, target: Target) -> Extent:
-    """Vector registers for the accumulators of the innermost tile, one operand's vectors and a broadcast."""
+    """Vector registers for the accumulators of the innermost tile, one operand's vectors and a broadcast.
+
+    With more than there are, the innermost loop would spill.
+    """
     lanes = target.lanes(stage.tensor.dtype)
     rows: Extent = 1
     vectors: Extent = 1
@@ -39,7 +41,7 @@ def _registers(schedule: Schedule, stage: Stage, target: Target) -> Extent:
             vectors = -(-schedule.extents[loop] // lanes)
         elif loop.annotation == UNROLL:
             rows = rows * schedule.extents[loop]
-    return rows * vectors + vectors + _SPARE_REGISTERS
+    return rows * vectors + vectors + _BROADCAST_REGISTERS
 
 
 def _waste(schedule: Schedule, stage: Stage) -> Extent:
