@@ -1,0 +1,78 @@
+"""The graph of a network: values, the nodes that compute them, and the constants among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.te import DTYPES
+
+Attribute: TypeAlias = "int | float | str | bytes | npt.NDArray[np.generic] | Sequence[int] | Sequence[float] | object"
+
+# Operators of ONNX have the domain ""; those that passes put in their place, such as channels-last convolutions, this.
+ONNX = ""
+OWN = "tilewright"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Element type and shape of a value. Types that kernels do not know, such as "string", are named as in ONNX."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def is_compilable(self) -> bool:
+        """Whether a kernel can hold such a value: a known element type and no dimension of zero."""
+        return self.dtype in DTYPES and 0 not in self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator. An absent optional input or an output that nobody wants is ""."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    name: str = ""
+    domain: str = ONNX
+    opset: int = 0
+    """The version of the operator set that the model asks for."""
+
+    def __str__(self) -> str:
+        label = f"{self.name}: " if self.name else ""
+        return f"{label}{', '.join(self.outputs)} = {self.op}({', '.join(self.inputs)})"
+
+
+@dataclass(slots=True)
+class Graph:
+    """A network. `nodes` are in an order in which they can run.
+
+    `types` holds the type of every value, inputs and constants included; None where it is known only when the network
+    runs (a NonZero, say, or a sequence).
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: list[Node]
+    constants: dict[str, npt.NDArray[np.generic]]
+    types: dict[str, TensorType | None]
+
+    def producers(self) -> dict[str, Node]:
+        """The node that computes each value."""
+        return {output: node for node in self.nodes for output in node.outputs if output}
+
+    def consumers(self) -> dict[str, list[Node]]:
+        """The nodes that read each value, each node once; outputs of the network are not counted."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                if name:
+                    found.setdefault(name, []).append(node)
+        return found
