@@ -31,6 +31,10 @@ class RecordFormatError(TilewrightError):
     """A record file that does not follow the format."""
 
 
+class ModelError(TilewrightError):
+    """A network that cannot be read: a broken file, a graph that does not hold together, or a shape left open."""
+
+
 class UnsupportedOperatorError(TilewrightError):
     """A network operator that tilewright cannot compile."""
 

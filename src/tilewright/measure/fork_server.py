@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from tilewright.measure import builder, runner
 from tilewright.measure.messages import BUILDER, RUNNER, Death, Setup
-from tilewright.measure.reference import ReferenceStore
+from tilewright.measure.reference import ReferenceShelf, ReferenceStore
 
 _PR_SET_PDEATHSIG = 1
 # The socket closes with the parent, unless a process that the parent forked holds it too: then the parent's id tells.
@@ -32,7 +32,10 @@ _LAST_WORDS_BYTES = 2000
 
 
 def main(control_fd: int, parent_pid: int) -> None:
-    """Serve requests on the socket `control_fd`: ("fork", role) -> pid and a socket, ("end", pid) -> how it died."""
+    """Serve requests on the socket `control_fd`, after a first `Setup`.
+
+    ("fork", role) -> pid and a socket, ("end", pid) -> how it died, ("set up", setup) for those forked from then on.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_fd)
     connection = Connection(os.dup(control_fd))
@@ -49,7 +52,7 @@ class _ForkServer:
         self._control = control
         self._connection = connection
         self._setup = setup
-        self._reference = ReferenceStore(setup.task)
+        self._references = ReferenceShelf()
         self._stderr: dict[int, int] = {}  # what each worker says there, by its pid
 
     def serve(self, parent_pid: int) -> None:
@@ -63,6 +66,8 @@ class _ForkServer:
             request, argument = self._connection.recv()
             if request == "fork":
                 self._fork(argument)
+            elif request == "set up":
+                self._setup = argument
             else:
                 self._connection.send(self._end(argument))
 
@@ -74,13 +79,14 @@ class _ForkServer:
         ours, theirs = socket.socketpair()
         server_pid = os.getpid()
         stderr = os.memfd_create("tilewright-stderr")
+        reference = self._references.of(self._setup.task)
         pid = os.fork()
         if pid == 0:
             os.dup2(stderr, _STDERR)
             ours.close()
             self._control.close()
             self._connection.close()
-            self._work(role, Connection(theirs.detach()), server_pid)
+            self._work(role, Connection(theirs.detach()), reference, server_pid)
         self._stderr[pid] = stderr
         theirs.close()
         self._connection.send(pid)
@@ -97,7 +103,7 @@ class _ForkServer:
         os.close(stderr)
         return Death(os.waitstatus_to_exitcode(status), last_words.decode(errors="replace").strip())
 
-    def _work(self, role: str, connection: Connection, server_pid: int) -> NoReturn:
+    def _work(self, role: str, connection: Connection, reference: ReferenceStore, server_pid: int) -> NoReturn:
         exit_code = 1
         try:
             _die_with_parent(server_pid)
@@ -105,7 +111,7 @@ class _ForkServer:
             if role == BUILDER:
                 builder.serve(connection, self._setup)
             elif role == RUNNER:
-                runner.serve(connection, self._setup, self._reference)
+                runner.serve(connection, self._setup, reference)
             exit_code = 0
         finally:
             os._exit(exit_code)  # the stack below belongs to the server

@@ -26,7 +26,7 @@ class Measurer:
 
     A batch is built before any of it is timed, so that building never disturbs timing. Whatever a candidate does to
     the process that compiles or runs it costs that candidate alone. The processes start with the `with` block, or
-    when they are first needed, and none is left after it.
+    when they are first needed, and none is left after it. `turn_to` makes it measure another task.
     """
 
     def __init__(self, task: Task, target: Target, threads: int, options: MeasureOptions | None = None) -> None:
@@ -36,7 +36,8 @@ class Measurer:
                 "use target='llvm -mcpu=native'"
             )
         chosen = options or MeasureOptions()
-        self._server = ForkServer(Setup(task, target, threads, chosen))
+        self._setup = Setup(task, target, threads, chosen)
+        self._server = ForkServer(self._setup)
         self._builders = Builders(self._server, chosen.num_builders or default_threads(), chosen.build_timeout_s)
         self._runner = Runner(self._server, chosen)
 
@@ -53,6 +54,17 @@ class Measurer:
         """End all processes."""
         self._discard_workers()
         self._server.close()
+
+    def turn_to(self, task: Task) -> None:
+        """Measure candidates of this task from now on.
+
+        Workers are forked anew, which takes milliseconds, and hold the arrays of this task alone.
+        """
+        if task is self._setup.task:
+            return
+        self._setup = replace(self._setup, task=task)
+        self._discard_workers()
+        self._server.set_up(self._setup)
 
     def measure(
         self,

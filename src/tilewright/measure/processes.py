@@ -92,6 +92,13 @@ class ForkServer:
         with contextlib.suppress(ConnectionError):  # if it is gone already, the first fork will tell
             self._connection.send(self._setup)
 
+    def set_up(self, setup: Setup) -> None:
+        """What the workers are for that are forked from now on."""
+        self._setup = setup
+        if self._process is not None:
+            with contextlib.suppress(ConnectionError):  # its successor is told when it starts
+                self._connection.send(("set up", setup))
+
     def fork(self, role: str) -> Worker:
         """A new worker."""
         while True:

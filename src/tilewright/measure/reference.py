@@ -68,8 +68,12 @@ class ReferenceStore:
         self._sizes = [math.prod(t.shape) * numpy_dtype(t.dtype).itemsize for t in task.outputs]
         self._fd = os.memfd_create("tilewright-reference")
 
+    @property
+    def nbytes(self) -> int:
+        return sum(self._sizes)
+
     def is_filled(self) -> bool:
-        return os.fstat(self._fd).st_size == sum(self._sizes)
+        return os.fstat(self._fd).st_size == self.nbytes
 
     def save(self, outputs: list[NDArray[Any]]) -> None:
         os.ftruncate(self._fd, 0)
@@ -79,7 +83,7 @@ class ReferenceStore:
                 file.write(np.ascontiguousarray(array).data)
 
     def load(self) -> list[NDArray[Any]]:
-        mapping = mmap.mmap(self._fd, sum(self._sizes), prot=mmap.PROT_READ)
+        mapping = mmap.mmap(self._fd, self.nbytes, prot=mmap.PROT_READ)
         arrays: list[NDArray[Any]] = []
         offset = 0
         for tensor, size in zip(self._tensors, self._sizes, strict=True):
@@ -87,3 +91,21 @@ class ReferenceStore:
             arrays.append(flat.view(numpy_dtype(tensor.dtype)).reshape(tensor.shape))
             offset += size
         return arrays
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class ReferenceShelf:
+    """The stores of the tasks that were measured last, as many as fit into `max_bytes`, and one at least."""
+
+    def __init__(self, max_bytes: int = 512 << 20) -> None:
+        self._max_bytes = max_bytes
+        self._stores: dict[str, ReferenceStore] = {}  # by the hash of the task, the last used one at the end
+
+    def of(self, task: Task) -> ReferenceStore:
+        store = self._stores.pop(task.hash, None) or ReferenceStore(task)
+        self._stores[task.hash] = store
+        while len(self._stores) > 1 and sum(kept.nbytes for kept in self._stores.values()) > self._max_bytes:
+            self._stores.pop(next(iter(self._stores))).close()
+        return store

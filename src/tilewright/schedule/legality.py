@@ -72,7 +72,7 @@ def _check_layout(schedule: Schedule, stage: Stage) -> None:
     values = global_values(schedule, reader, loop_var)
     now = [substitute(index, values) for index in layout.indices]
     is_kept = all(map(_same, now, layout.values)) and all(
-        np.array_equal(schedule.extents[loop], axis.extent) for loop, axis in zip(layout.loops, stage.axes, strict=True)
+        np.array_equal(schedule.extents[loop], axis.extent) for loop, axis in layout.loops
     )
     if not is_kept:
         raise ScheduleError(

@@ -164,21 +164,27 @@ def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
     # The read of a packed source, or where an attached reader begins, may name fused loops themselves.
     from_parts: dict[Var, Expr] = {loop.var: _from_parts(schedule, loop) for loop in leaves}
     indices = [substitute(substitute(index, values), from_parts) for index in reads[0].indices]
+    folded = [dim for dim, index in enumerate(indices) if _is_folded(index)]
     used: set[Var] = set()
-    for index in indices:
-        visit(index, lambda e: used.add(e) if isinstance(e, Var) else None)
+    for dim, index in enumerate(indices):
+        if dim not in folded:
+            visit(index, lambda e: used.add(e) if isinstance(e, Var) else None)
     loops = [loop for loop in around if loop.var in used]
-    axes = _layout_axes(schedule, loops)
-    renamed: dict[Var, Expr] = {loop.var: axis for loop, axis in zip(loops, axes, strict=True)}
-    body = _guarded_read(source.tensor, [substitute(index, renamed) for index in indices])
+    loop_axes = _layout_axes(schedule, loops)
+    renamed: dict[Var, Expr] = {loop.var: axis for loop, axis in zip(loops, loop_axes, strict=True)}
+    whole = {dim: Axis("int64", f"{source.name}.{dim}", source.tensor.shape[dim], False) for dim in folded}
+    body = _guarded_read(source.tensor, [whole.get(dim, substitute(e, renamed)) for dim, e in enumerate(indices)])
     name = schedule.unique_name(f"{source.name}.pack")
+    at = _before_last_reduction(loops)
+    axes = (*loop_axes[:at], *whole.values(), *loop_axes[at:])
     packed = Tensor(name, tuple(axis.extent for axis in axes), source.tensor.dtype, axes, body)
-    layout = tuple(loop_value(loop.stage, loop, schedule.extents, loop_var) for loop in loops)
+    layout: list[Expr] = [loop_value(loop.stage, loop, schedule.extents, loop_var) for loop in loops]
+    layout[at:at] = [reads[0].indices[dim] for dim in folded]
     _replace_body(
         reader,
         replace_reads(
             reader.body,
-            lambda read: Read(packed.dtype, packed, layout) if read.tensor is source.tensor else None,
+            lambda read: Read(packed.dtype, packed, tuple(layout)) if read.tensor is source.tensor else None,
         ),
     )
     for stage in {loop.stage for loop in loops} | {reader}:
@@ -187,8 +193,26 @@ def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
     made.packs = source.tensor
     leaf_values = global_values(schedule, reader, loop_var)
     found = tuple(substitute(index, leaf_values) for index in reads[0].indices)
-    made.layout = Layout(reader, reads[0].indices, tuple(loops), found)
+    made.layout = Layout(reader, reads[0].indices, tuple(zip(loops, loop_axes, strict=True)), found)
     return made
+
+
+def _is_folded(index: Expr) -> bool:
+    """Whether loops come back to the same elements, by a division: such a dimension is kept whole."""
+    found = False
+
+    def check(e: Expr) -> None:
+        nonlocal found
+        found = found or (isinstance(e, Binary) and e.op in ("mod", "floordiv"))
+
+    visit(index, check)
+    return found
+
+
+def _before_last_reduction(loops: Sequence[Loop]) -> int:
+    """Where the dimensions that are kept whole stand among the loops of a layout."""
+    reductions = [n for n, loop in enumerate(loops) if loop.is_reduce]
+    return reductions[-1] if reductions else max(0, len(loops) - 1)
 
 
 def _parts(loop: Loop) -> list[Loop]:

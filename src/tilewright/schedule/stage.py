@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a packed copy was laid out by: where `reader` read the source, in its axes and, as then, in `loops`."""
+    """What a packed copy was laid out by: where `reader` read the source, in its axes and, as then, in loops.
+
+    `loops` are those that the layout follows, each with the axis of the copy that it became.
+    """
 
     reader: Stage
     indices: tuple[Expr, ...]
-    loops: tuple[Loop, ...]
+    loops: tuple[tuple[Loop, Axis], ...]
     values: tuple[Expr, ...]
 
 

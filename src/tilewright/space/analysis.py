@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.schedule import Schedule, Stage
-from tilewright.te import Axis, Binary, Const, Expr, Read, Select, Unary, Var, visit
+from tilewright.te import Axis, Binary, Const, Expr, Read, Select, Unary, Var, children, visit
 
 _COSTLY = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "pow")
 
@@ -46,11 +46,19 @@ def has_data_reuse(stage: Stage) -> bool:
 
 
 def reused_axes(stage: Stage, read: Read) -> list[Axis]:
-    """The axes of the stage, longer than one, that the read does not depend on."""
+    """The axes of the stage, longer than one, that come back to the same element: absent, or only in divisions."""
     used: set[Var] = set()
     for index in read.indices:
-        visit(index, lambda e: used.add(e) if isinstance(e, Var) else None)
+        _add_undivided(index, used)
     return [axis for axis in stage.axes if axis not in used and axis.extent > 1]
+
+
+def _add_undivided(index: Expr, found: set[Var]) -> None:
+    if isinstance(index, Var):
+        found.add(index)
+    if not (isinstance(index, Binary) and index.op in ("mod", "floordiv")):
+        for part in children(index):
+            _add_undivided(part, found)
 
 
 def fusible_consumer(schedule: Schedule, stage: Stage) -> Stage | None:

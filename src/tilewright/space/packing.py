@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tilewright.schedule import Stage
-from tilewright.schedule.steps import ComputeAtStep, PackStep, VectorizeStep
-from tilewright.space.analysis import reused_axes
+from tilewright.schedule.steps import ComputeAtStep, ComputeInlineStep, PackStep, VectorizeStep
+from tilewright.space.analysis import is_strictly_inlinable, reused_axes
 from tilewright.space.builder import SketchState
 
 
 def pack_variants(state: SketchState, name: str) -> list[SketchState]:
     """The tiled stage with its constants packed ahead of time; and with the other operand packed, or not."""
+    state = _inline_operands(state, name)
     for constant in _packable(state, name, constant=True):
         state = state.add(PackStep(constant, name))
     variants = [state]
@@ -23,6 +24,16 @@ def pack_variants(state: SketchState, name: str) -> list[SketchState]:
             )
         )
     return variants
+
+
+def _inline_operands(state: SketchState, name: str) -> SketchState:
+    """With the stages inlined that would be in any case, so that what is packed is what the tiles read."""
+    while True:
+        sources = {read.tensor.name: state.stage(read.tensor.name) for read in state.stage(name).reads}
+        inlinable = [source for source in sources.values() if is_strictly_inlinable(state.schedule, source)]
+        if not inlinable:
+            return state
+        state = state.add(*(ComputeInlineStep(source.name) for source in inlinable))
 
 
 def _packable(state: SketchState, name: str, constant: bool) -> list[str]:

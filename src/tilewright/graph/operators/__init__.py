@@ -1,5 +1,7 @@
 """The operators of networks as tensor expressions. `registry` says how one is written; each module has a family."""
 
+from tilewright.graph.operators import convolution as convolution
+from tilewright.graph.operators import transposed_convolution as transposed_convolution
 from tilewright.graph.operators.registry import (
     Call,
     NotCompilableError,

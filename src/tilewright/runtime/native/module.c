@@ -43,6 +43,7 @@ static int add_type(PyObject *module, PyType_Spec *spec) {
 
 static int execute(PyObject *module) {
     if (add_type(module, &tw_native_kernel_type_spec) != 0) return -1;
+    if (add_type(module, &tw_native_program_type_spec) != 0) return -1;
     return add_type(module, &tw_aligned_memory_type_spec);
 }
 

@@ -6,6 +6,7 @@
 #include <Python.h>
 
 extern PyType_Spec tw_native_kernel_type_spec;
+extern PyType_Spec tw_native_program_type_spec;
 extern PyType_Spec tw_aligned_memory_type_spec;
 
 #endif

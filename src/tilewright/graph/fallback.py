@@ -1,0 +1,102 @@
+"""Runs a node that has no tensor expression on the reference evaluator of ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from tilewright.errors import ModelError, UnsupportedOperatorError
+from tilewright.graph.control_flow import Loop, Scan
+from tilewright.graph.graph import Node, TensorType
+from tilewright.graph.onnx_protos import array_type, captures_of, node_to_proto
+
+# The evaluator is plain NumPy code: what it cannot do, or what does not fit together, shows as one of these.
+_EVALUATOR_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+class FallbackOperator:
+    """One node, ready to run on arrays; sequences are lists, and bfloat16 is `ml_dtypes.bfloat16`.
+
+    A result may share the memory of an input.
+    """
+
+    def __init__(self, node: Node, output_types: Sequence[TensorType | None] = ()) -> None:
+        """Results are converted to the element types of `output_types` where those are known."""
+        self.node = node
+        self._output_types = (*output_types, *[None] * (len(node.outputs) - len(output_types)))
+        captures = captures_of(node)
+        own_inputs = node.inputs[: len(node.inputs) - len(captures)]
+        # Names of our own: the same value may be read twice, and may be known to the subgraphs by yet another name.
+        self._operands = [f"tilewright.operand.{i}" if name else "" for i, name in enumerate(own_inputs)]
+        self._operands.extend(captures)
+        self._evaluator = self._make_evaluator()
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs, one for each of the node's; None for those that nobody wants."""
+        feeds = {name: value for name, value in zip(self._operands, inputs, strict=True) if name}
+        try:
+            with np.errstate(all="ignore"):
+                results = self._evaluator.run(None, feeds)
+        except _EVALUATOR_ERRORS as error:
+            shapes = ", ".join(str(array_type(x)) if isinstance(x, np.ndarray) else type(x).__name__ for x in inputs)
+            raise ModelError(
+                f"node {self.node} ({self.node.op}) failed in the reference evaluator of ONNX on inputs {shapes}: "
+                f"{error}; check that they fit the operator"
+            ) from error
+        wanted = iter(results)
+        return [
+            _converted(next(wanted), type_) if name else None
+            for name, type_ in zip(self.node.outputs, self._output_types, strict=True)
+        ]
+
+    def _make_evaluator(self) -> ReferenceEvaluator:
+        node = self.node
+        proto = node_to_proto(node)
+        del proto.input[:]
+        proto.input.extend(self._operands[: len(node.inputs) - len(captures_of(node))])
+        wanted = [onnx.helper.make_empty_tensor_value_info(name) for name in node.outputs if name]
+        # No inputs are declared: operators defined by their operands' types then look at the arrays themselves.
+        graph = onnx.helper.make_graph([proto], node.op, [], wanted)
+        opsets = {**_latest_opsets(), node.domain: node.opset}
+        try:
+            return ReferenceEvaluator(graph, opsets=opsets, new_ops=[Loop, Scan])
+        except _EVALUATOR_ERRORS as error:
+            raise UnsupportedOperatorError(
+                f"node {node} ({node.op}, opset {node.opset}) is not known to the reference evaluator of ONNX either: "
+                f"{error}; replace the operator in the model by others that compute the same"
+            ) from error
+
+
+def run_fallback(node: Node, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of a node; make a FallbackOperator to run it more than once."""
+    return FallbackOperator(node)(inputs)
+
+
+@cache
+def _latest_opsets() -> dict[str, int]:
+    """The newest version of each domain; subgraphs may hold operators of others than their node's."""
+    found: dict[str, int] = {}
+    for schema in onnx.defs.get_all_schemas():
+        found[schema.domain] = max(schema.since_version, found.get(schema.domain, 1))
+    return found
+
+
+def _converted(value: Any, wanted: TensorType | None) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    if wanted is None or wanted.dtype in ("string", value.dtype.name):
+        return value
+    return value.astype(wanted.dtype)

@@ -1,0 +1,90 @@
+"""Computes ahead of time what does not depend on the inputs of the network."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ModelError, UnsupportedOperatorError
+from tilewright.graph.fallback import FallbackOperator
+from tilewright.graph.graph import ONNX, Node, TensorType
+from tilewright.graph.onnx_protos import array_type, schema_of
+from tilewright.graph.types import Constants, Types
+
+# What is larger than its inputs and than this is computed when the network runs: a file should not carry it.
+LARGEST_EXPANSION_BYTES = 64 * 2**20
+
+_RANDOM = frozenset(
+    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+)
+_CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+
+
+def is_random(node: Node) -> bool:
+    """Whether two runs of the node may give different results."""
+    if node.domain != ONNX:
+        return False
+    return node.op in _RANDOM or (node.op == "Dropout" and len(node.inputs) > 2)
+
+
+def fold(
+    node: Node, types: Types, constants: Constants, output_types: tuple[TensorType | None, ...]
+) -> tuple[npt.NDArray[np.generic] | None, ...] | None:
+    """The outputs of a node that are known ahead, one for each of the node's; None where the node has to run."""
+    if node.domain == ONNX and node.op in ("Shape", "Size") and (known := types.get(node.inputs[0])) is not None:
+        return (_shape(node, known.shape) if node.op == "Shape" else np.array(math.prod(known.shape), np.int64),)
+    empty = _empty_outputs(node, output_types)
+    if empty is not None:
+        return empty
+    if node.op in _CONTROL_FLOW or is_random(node) or not all(name in constants for name in node.inputs if name):
+        return None
+    if schema_of(node) is None or _is_expansion(node, constants, output_types):
+        return None
+    try:
+        outputs = FallbackOperator(node, output_types)([constants.get(name) for name in node.inputs])
+    except (ModelError, UnsupportedOperatorError):
+        return None
+    if not all(output is None or isinstance(output, np.ndarray) for output in outputs):
+        return None
+    return tuple(None if output is None else _owned(output) for output in outputs)
+
+
+def _shape(node: Node, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
+    start, end = node.attributes.get("start", 0), node.attributes.get("end", len(shape))
+    assert isinstance(start, int)
+    assert isinstance(end, int)
+    # Both are clamped, and count from the end where negative: as Python's slices do.
+    return np.array(shape[start:end], np.int64)
+
+
+def _empty_outputs(
+    node: Node, output_types: tuple[TensorType | None, ...]
+) -> tuple[npt.NDArray[np.generic] | None, ...] | None:
+    """Outputs without elements need no computation."""
+    found: list[npt.NDArray[np.generic] | None] = []
+    for name, type_ in zip(node.outputs, output_types, strict=True):
+        if not name:
+            found.append(None)
+        elif type_ is None or 0 not in type_.shape:
+            return None
+        else:
+            found.append(np.empty(type_.shape, object if type_.dtype == "string" else type_.dtype))
+    return tuple(found)
+
+
+def _is_expansion(node: Node, constants: Constants, output_types: tuple[TensorType | None, ...]) -> bool:
+    num_bytes = sum(_num_bytes(type_) for type_ in output_types if type_ is not None)
+    given = sum(_num_bytes(array_type(constants[name])) for name in node.inputs if name)
+    return num_bytes > LARGEST_EXPANSION_BYTES and num_bytes > given
+
+
+def _num_bytes(type_: TensorType) -> int:
+    itemsize = 8 if type_.dtype == "string" else np.dtype(type_.dtype).itemsize
+    return math.prod(type_.shape) * itemsize
+
+
+def _owned(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """In C order; `np.ascontiguousarray` would give a scalar an axis."""
+    return np.asarray(array, order="C")

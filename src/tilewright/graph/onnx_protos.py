@@ -1,0 +1,182 @@
+"""Between the messages of ONNX and the nodes and types of a graph, in both directions.
+
+A node with subgraphs (If, Loop, Scan) reads values of the graph around it without naming them as inputs. Here it does:
+they follow its own inputs, and the attribute CAPTURES holds the names by which its subgraphs know them. So whoever
+orders, renames or removes values sees every one that a node reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
+from onnx.defs import OpSchema, SchemaError, get_schema
+
+from tilewright.graph.graph import ONNX, Attribute, Node, TensorType
+
+CAPTURES = "tilewright.captures"
+
+_LONG_NAME = "ai.onnx"
+
+
+def normal_domain(domain: str) -> str:
+    """The domain of ONNX's operators has two names."""
+    return ONNX if domain == _LONG_NAME else domain
+
+
+def schema_of(node: Node) -> OpSchema | None:
+    """What ONNX says of this operator in the version that the node asks for."""
+    try:
+        return get_schema(node.op, node.opset, node.domain)
+    except SchemaError:
+        return None
+
+
+def dtype_name(elem_type: int) -> str:
+    """The name of an element type of ONNX, such as "float32", "bfloat16" or "string"."""
+    if elem_type == TensorProto.STRING:
+        return "string"
+    return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type).name)
+
+
+_ELEM_TYPES = {
+    dtype_name(number): number for number in TensorProto.DataType.values() if number != TensorProto.UNDEFINED
+}
+
+
+def array_type(array: np.ndarray) -> TensorType:
+    """The type of an array; NumPy holds strings as objects, or as strings of a fixed length."""
+    return TensorType("string" if array.dtype.kind in "OUS" else array.dtype.name, tuple(array.shape))
+
+
+def static_type(proto: TypeProto | None) -> TensorType | None:
+    """A tensor's type with every dimension known; None for anything less."""
+    if proto is None or not proto.HasField("tensor_type"):
+        return None
+    tensor = proto.tensor_type
+    if tensor.elem_type == TensorProto.UNDEFINED or not tensor.HasField("shape"):
+        return None
+    if any(not dim.HasField("dim_value") for dim in tensor.shape.dim):
+        return None
+    return TensorType(dtype_name(tensor.elem_type), tuple(dim.dim_value for dim in tensor.shape.dim))
+
+
+def type_proto(tensor_type: TensorType) -> TypeProto:
+    """The message that says a tensor's type."""
+    return onnx.helper.make_tensor_type_proto(_ELEM_TYPES[tensor_type.dtype], tensor_type.shape)
+
+
+def dense_array(sparse: SparseTensorProto) -> np.ndarray:
+    """The elements of a sparse tensor, with its zeros."""
+    values = onnx.numpy_helper.to_array(sparse.values)
+    indices = onnx.numpy_helper.to_array(sparse.indices)
+    dense = np.zeros(tuple(sparse.dims), values.dtype)
+    if indices.ndim == 1:
+        dense.reshape(-1)[indices] = values
+    else:
+        dense[tuple(indices.T)] = values
+    return dense
+
+
+def node_from_proto(proto: NodeProto, opset: int) -> Node:
+    """A node with the values that its subgraphs capture counted among its inputs."""
+    attributes: dict[str, Attribute] = {a.name: _attribute_value(a) for a in proto.attribute}
+    inputs = tuple(proto.input)
+    captures = captured_names(proto)
+    if captures:
+        inputs = (*inputs, *captures)
+        attributes[CAPTURES] = captures
+    domain = normal_domain(proto.domain)
+    return Node(proto.op_type, inputs, tuple(proto.output), attributes, proto.name, domain, opset)
+
+
+def node_to_proto(node: Node) -> NodeProto:
+    """The message of a node; what its subgraphs capture is no longer among its inputs."""
+    schema = schema_of(node)
+    own_inputs = node.inputs[: len(node.inputs) - len(captures_of(node))]
+    proto = NodeProto(op_type=node.op, input=own_inputs, output=node.outputs, name=node.name, domain=node.domain)
+    for name, value in node.attributes.items():
+        if name != CAPTURES:
+            proto.attribute.append(_attribute_proto(name, value, schema))
+    return proto
+
+
+def captures_of(node: Node) -> tuple[str, ...]:
+    """The names by which the node's subgraphs know the last of its inputs."""
+    return cast("tuple[str, ...]", node.attributes.get(CAPTURES, ()))
+
+
+def subgraphs(proto: NodeProto) -> Iterator[GraphProto]:
+    """The graphs among a node's attributes."""
+    for attribute in proto.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        elif attribute.type == AttributeProto.GRAPHS:
+            yield from attribute.graphs
+
+
+def captured_names(proto: NodeProto) -> tuple[str, ...]:
+    """What the subgraphs of a node read from the graphs around them, each once."""
+    found: dict[str, None] = {}
+    for graph in subgraphs(proto):
+        found.update(dict.fromkeys(_free_names(graph)))
+    return tuple(found)
+
+
+def defined_names(graph: GraphProto) -> set[str]:
+    """The values that a graph itself defines, those of its own subgraphs not counted."""
+    known = {value.name for value in graph.input}
+    known.update(tensor.name for tensor in graph.initializer)
+    known.update(sparse.values.name for sparse in graph.sparse_initializer)
+    known.update(name for node in graph.node for name in node.output if name)
+    return known
+
+
+def _free_names(graph: GraphProto) -> Iterator[str]:
+    known = defined_names(graph)
+    for node in graph.node:
+        for name in (*node.input, *captured_names(node)):
+            if name and name not in known:
+                yield name
+    for output in graph.output:
+        if output.name not in known:
+            yield output.name
+
+
+def _attribute_value(proto: AttributeProto) -> Attribute:
+    value = onnx.helper.get_attribute_value(proto)
+    match proto.type:
+        case AttributeProto.STRING:
+            return _text(value)
+        case AttributeProto.STRINGS:
+            return tuple(_text(item) for item in value)
+        case AttributeProto.TENSOR:
+            return onnx.numpy_helper.to_array(value)
+        case AttributeProto.TENSORS:
+            return tuple(onnx.numpy_helper.to_array(item) for item in value)
+        case AttributeProto.INTS | AttributeProto.FLOATS | AttributeProto.GRAPHS:
+            return tuple(value)
+        case _:
+            return cast(Attribute, value)
+
+
+def _text(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _attribute_proto(name: str, value: Attribute, schema: OpSchema | None) -> AttributeProto:
+    if isinstance(value, np.ndarray):
+        value = onnx.numpy_helper.from_array(value)
+    elif isinstance(value, Sequence) and value and isinstance(value[0], np.ndarray):
+        value = [onnx.numpy_helper.from_array(item) for item in value]
+    kind = None
+    if isinstance(value, Sequence) and not value and schema is not None and name in schema.attributes:
+        # An empty list or string does not say of what.
+        kind = int(schema.attributes[name].type.value)
+    return onnx.helper.make_attribute(name, value, attr_type=kind)

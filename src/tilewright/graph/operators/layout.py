@@ -1,0 +1,62 @@
+"""The order of the axes of images: ONNX has channels first, networks run fastest with channels last.
+
+A spatial operator is written once for both. Its ONNX form takes data [N, C, *spatial]; the form of the domain "tilewright"
+takes [N, *spatial, C], which passes put in the place of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from tilewright import te
+from tilewright.graph.graph import OWN
+from tilewright.graph.operators.registry import Call, operator
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the channels of an image stand: before its spatial axes or after them."""
+
+    is_channels_last: bool
+
+    def join(self, batch: T, spatial: Sequence[T], *channels: T) -> tuple[T, ...]:
+        """A shape, or indices, in the order of this layout; channels in groups have two axes, others one."""
+        return (batch, *spatial, *channels) if self.is_channels_last else (batch, *channels, *spatial)
+
+    def split(self, items: Sequence[T], num_channel_axes: int = 1) -> tuple[T, tuple[T, ...], tuple[T, ...]]:
+        """What stands for the batch, for the spatial axes and for the channels: the inverse of `join`."""
+        batch, *rest = items
+        if self.is_channels_last:
+            first = len(rest) - num_channel_axes
+            return batch, tuple(rest[:first]), tuple(rest[first:])
+        return batch, tuple(rest[num_channel_axes:]), tuple(rest[:num_channel_axes])
+
+    def spatial(self, items: Sequence[T]) -> tuple[T, ...]:
+        """What stands for the spatial axes."""
+        return self.split(items)[1]
+
+    def channel(self, items: Sequence[T]) -> T:
+        """What stands for the channels."""
+        return self.split(items)[2][0]
+
+
+CHANNELS_FIRST = Layout(is_channels_last=False)
+CHANNELS_LAST = Layout(is_channels_last=True)
+
+SpatialLowering: TypeAlias = Callable[[Call, Layout], "te.Tensor | tuple[te.Tensor, ...]"]
+
+
+def spatial_operator(name: str) -> Callable[[SpatialLowering], SpatialLowering]:
+    """Register a function as the tensor expression of an operator in both layouts."""
+
+    def register(function: SpatialLowering) -> SpatialLowering:
+        operator(name)(partial(function, layout=CHANNELS_FIRST))
+        operator(name, domain=OWN)(partial(function, layout=CHANNELS_LAST))
+        return function
+
+    return register

@@ -1,0 +1,106 @@
+"""Windows that slide over an image: their geometry along each dimension, and the padding they need as a stage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from tilewright import te
+from tilewright.graph.operators.layout import Layout
+from tilewright.graph.operators.registry import Call, NotCompilableError
+from tilewright.te import Expr, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How a kernel slides along one dimension of `size` elements, with `before` and `after` elements of padding."""
+
+    size: int
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+    output: int
+
+    @property
+    def reach(self) -> int:
+        """How many elements a kernel spans."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    @property
+    def padded_size(self) -> int:
+        """The elements along the padded dimension: a last window that was rounded up may go past the padding."""
+        return max(self.size + self.before + self.after, (self.output - 1) * self.stride + self.reach)
+
+    def position(self, output: Expr, tap: Expr) -> Expr:
+        """Where in the padded dimension the window of an output reads for a tap; a factor of 1 is not written."""
+        start = output if self.stride == 1 else output * self.stride
+        return start + (tap if self.dilation == 1 else tap * self.dilation)
+
+
+def windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[Window, ...]:
+    """The windows of a convolution or a pool over spatial dimensions of these sizes, from the node's attributes."""
+    num = len(sizes)
+    strides = call.attribute("strides", [1] * num)
+    dilations = call.attribute("dilations", [1] * num)
+    pads = call.attribute("pads", [0] * (2 * num))
+    auto_pad = call.attribute("auto_pad", "NOTSET")
+    is_rounded_up = bool(call.attribute("ceil_mode", 0))
+    found = []
+    for d, size in enumerate(sizes):
+        reach = (kernel[d] - 1) * dilations[d] + 1
+        if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+            output = math.ceil(size / strides[d])
+            before, after = _same_padding((output - 1) * strides[d] + reach - size, auto_pad)
+        else:
+            before, after = (0, 0) if auto_pad == "VALID" else (pads[d], pads[num + d])
+            output = _num_windows(size + before + after - reach, size + before, strides[d], is_rounded_up)
+        if output < 1:
+            raise NotCompilableError(f"the kernel of {call.node.op} does not fit into its padded input")
+        found.append(Window(size, kernel[d], strides[d], dilations[d], before, after, output))
+    return tuple(found)
+
+
+def _same_padding(total: int, auto_pad: str) -> tuple[int, int]:
+    smaller, larger = max(total, 0) // 2, (max(total, 0) + 1) // 2
+    return (smaller, larger) if auto_pad == "SAME_UPPER" else (larger, smaller)
+
+
+def _num_windows(last_start: int, end: int, stride: int, is_rounded_up: bool) -> int:
+    """The windows that start at up to `last_start`; rounded up, one more that still starts before `end`."""
+    if not is_rounded_up:
+        return last_start // stride + 1
+    number = math.ceil(last_start / stride) + 1
+    return number - 1 if (number - 1) * stride >= end else number
+
+
+def pad_windows(
+    call: Call, X: Tensor, layout: Layout, dimensions: Sequence[Window], value: float | Expr = 0
+) -> Tensor:
+    """X with what its windows need around it, as a stage of its own; X itself where they stay inside."""
+    return pad_spatial(call, X, layout, [(w.before, w.padded_size) for w in dimensions], value)
+
+
+def pad_spatial(
+    call: Call, X: Tensor, layout: Layout, dimensions: Sequence[tuple[int, int]], value: float | Expr = 0
+) -> Tensor:
+    """X with each spatial dimension moved by `before` in a new size, and `value` where there is no element."""
+    batch, sizes, channels = layout.split(X.shape)
+    if all(before == 0 and padded <= size for (before, padded), size in zip(dimensions, sizes, strict=True)):
+        return X
+    shape = layout.join(batch, [padded for _, padded in dimensions], *channels)
+
+    def element(*i: Expr) -> Expr:
+        n, positions, c = layout.split(i)
+        inside: list[Expr] = []
+        sources: list[Expr] = []
+        for position, size, (before, padded) in zip(positions, sizes, dimensions, strict=True):
+            inside += [position >= before] if before > 0 else []
+            inside += [position < size + before] if padded > size + before else []
+            sources.append(position - before if before else position)
+        return te.select(reduce(te.logical_and, inside), X[layout.join(n, sources, *c)], value)
+
+    return te.compute(shape, element, call.name("padded"))

@@ -1,0 +1,95 @@
+"""The types of what a node computes: from its tensor expression, or else from ONNX's own inference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TypeProto
+from onnx.checker import ValidationError
+from onnx.shape_inference import InferenceError, infer_node_outputs
+
+from tilewright import te
+from tilewright.errors import ExpressionError, ModelError
+from tilewright.graph.graph import OWN, Node, TensorType
+from tilewright.graph.onnx_protos import captures_of, node_to_proto, schema_of, static_type, type_proto
+from tilewright.graph.operators import Call, NotCompilableError, express
+
+Types: TypeAlias = Mapping[str, TensorType | None]
+Constants: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
+
+# Values that decide a shape are short; larger ones, such as weights, do not.
+_LARGEST_SHAPE_VALUE = 4096
+
+
+def infer_types(node: Node, types: Types, constants: Constants) -> tuple[TensorType | None, ...]:
+    """The types of a node's outputs; None where only a run can tell."""
+    try:
+        return expressed_types(node, types, constants)
+    except NotCompilableError:
+        protos = {name: type_proto(known) for name in node.inputs if (known := types.get(name)) is not None}
+        return tuple(static_type(proto) for proto in onnx_types(node, protos, constants))
+
+
+def expressed_types(node: Node, types: Types, constants: Constants) -> tuple[TensorType | None, ...]:
+    """The types of the tensors that a kernel would compute. NotCompilableError says why none can."""
+    tensors = [
+        _operand(position, name, types.get(name), is_constant=name in constants)
+        for position, name in enumerate(node.inputs)
+    ]
+    try:
+        outputs = express(Call(node, tensors, [constants.get(name) for name in node.inputs]))
+    except ExpressionError as error:
+        raise NotCompilableError(str(error)) from error
+    found = [TensorType(output.dtype, tuple(output.shape)) for output in outputs[: len(node.outputs)]]
+    for name in node.outputs[len(found) :]:
+        if name:
+            raise NotCompilableError(f"its output {name} has no tensor expression")
+    return (*found, *[None] * (len(node.outputs) - len(found)))
+
+
+def _operand(position: int, name: str, known: TensorType | None, *, is_constant: bool) -> te.Tensor | None:
+    """A placeholder; a constant that no kernel can hold, such as the shape of a scalar, is given by its value alone."""
+    if not name:
+        return None
+    if known is None:
+        raise NotCompilableError(f"the type of its input {name} is known only when the network runs")
+    if known.is_compilable:
+        return te.placeholder(known.shape, known.dtype, f"operand{position}", constant=is_constant)
+    if is_constant:
+        return None
+    raise NotCompilableError(f"its input {name} is {known.dtype}{list(known.shape)}, which no kernel can hold")
+
+
+def onnx_types(node: Node, protos: Mapping[str, TypeProto], constants: Constants) -> tuple[TypeProto | None, ...]:
+    """What ONNX infers of the outputs; None where it has no rule. Inputs that do not fit the operator raise."""
+    schema = schema_of(node)
+    if node.domain == OWN or schema is None or not schema.has_type_and_shape_inference_function:
+        return (None,) * len(node.outputs)
+    proto = node_to_proto(node)
+    known = {name: protos.get(name, TypeProto()) for name in proto.input if name}
+    for inner, name in zip(captures_of(node), node.inputs[len(proto.input) :], strict=True):
+        known[inner] = protos.get(name, TypeProto())
+    values = {
+        name: onnx.numpy_helper.from_array(np.asarray(constants[name]), name)
+        for name in known
+        if name in constants and constants[name].size <= _LARGEST_SHAPE_VALUE
+    }
+    opsets = [onnx.helper.make_opsetid(node.domain, node.opset)]
+    try:
+        found = infer_node_outputs(schema, proto, known, values, opset_imports=opsets)
+    except (InferenceError, ValidationError) as error:
+        raise ModelError(
+            f"node {node} ({node.op}) does not fit its inputs "
+            f"{', '.join(_described(name, protos) for name in node.inputs if name)}: {error}; correct the model, "
+            f"or the shapes given for its inputs"
+        ) from error
+    return tuple(found.get(name) for name in node.outputs)
+
+
+def _described(name: str, protos: Mapping[str, TypeProto]) -> str:
+    known = static_type(protos.get(name))
+    return name if known is None else f"{name}: {known.dtype}{list(known.shape)}"
