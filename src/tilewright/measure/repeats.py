@@ -13,15 +13,20 @@ _MAX_GROWTH = 20
 _MARGIN = 1.2
 # A first run this many times longer than all repeats may take is precise enough by itself.
 _LONG = 4
+# On a machine that is never quiet, sampling ends after this many times what all repeats may take.
+_PATIENCE = 3
 
 
 def sample_latency(
-    run: Callable[[int], float], options: MeasureOptions, best_latency_s: float | None
+    run: Callable[[int], float],
+    options: MeasureOptions,
+    best_latency_s: float | None,
+    is_quiet: Callable[[], bool] = lambda: True,
 ) -> tuple[float, ...]:
     """Seconds a run, one sample for each repeat; `run(number)` returns the seconds that `number` runs take.
 
     The first run warms up and counts only where it settles the matter: the candidate is hopeless, or so slow that
-    nothing is gained by another run.
+    nothing is gained by another run. A sample after which the machine is not quiet is taken again, within limits.
     """
     min_repeat_s = options.min_repeat_ms * 1e-3
     max_total_s = options.max_total_ms * 1e-3
@@ -37,11 +42,23 @@ def sample_latency(
         number = math.ceil(number * min(_MAX_GROWTH, _MARGIN * min_repeat_s / max(elapsed_s, 1e-9)))
         elapsed_s = run(number)
     samples_s = [elapsed_s / number]
+    quiet_s = samples_s[:] if is_quiet() else []
     total_s = elapsed_s
-    while len(samples_s) < options.min_repeats or (total_s < max_total_s and min(samples_s) < close_s):
+    while _needs_more(samples_s, quiet_s, total_s, options, close_s):
         if min(samples_s) > hopeless_s:
             break
         elapsed_s = run(number)
         samples_s.append(elapsed_s / number)
+        if is_quiet():
+            quiet_s.append(samples_s[-1])
         total_s += elapsed_s
-    return tuple(samples_s)
+    return tuple(quiet_s or samples_s)
+
+
+def _needs_more(
+    samples_s: list[float], quiet_s: list[float], total_s: float, options: MeasureOptions, close_s: float
+) -> bool:
+    max_total_s = options.max_total_ms * 1e-3
+    if len(quiet_s) < options.min_repeats:
+        return len(samples_s) < options.min_repeats or total_s < _PATIENCE * max_total_s
+    return total_s < max_total_s and min(quiet_s) < close_s

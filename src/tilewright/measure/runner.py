@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 import traceback
 from multiprocessing.connection import Connection
@@ -11,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import TilewrightError
+from tilewright.measure.canary import Canary
 from tilewright.measure.messages import Ran, Ready, RunFailed, RunJob, Setup, SetupFailed
 from tilewright.measure.reference import ReferenceStore, reference_outputs
 from tilewright.measure.repeats import sample_latency
-from tilewright.runtime import Argument, Kernel
-from tilewright.runtime.memory import empty
+from tilewright.runtime import Kernel
 from tilewright.te import Tensor, numpy_dtype
 from tilewright.testing import assert_matches, random_inputs, reduction_size
 
@@ -61,7 +62,7 @@ class Bench:
         self._setup = setup
         task = setup.task
         drawn = random_inputs(task, np.random.default_rng(setup.options.seed))
-        self._inputs = {t.name: _aligned_copy(t, array) for t, array in zip(task.inputs, drawn, strict=True)}
+        self._inputs = {tensor.name: array for tensor, array in zip(task.inputs, drawn, strict=True)}
         self._constants = {t.name: self._inputs[t.name] for t in task.constants}
         self._outputs = tuple(_new_array(t) for t in task.outputs)
         self._reduction_size = reduction_size(task)
@@ -69,6 +70,7 @@ class Bench:
             store.save(reference_outputs(task, drawn, setup.target, setup.threads))
         self._expected = store.load()
         self._right: list[NDArray[Any]] = []
+        self._canary = Canary(setup.target, setup.threads)
 
     def run(self, job: RunJob) -> Ran:
         options = self._setup.options
@@ -77,7 +79,8 @@ class Bench:
             kernel = kernel.bind(**self._constants)
         for output in self._outputs:
             _bytes(output)[...] = _GARBAGE
-        runs_s = sample_latency(lambda number: self._time(kernel, number), options, job.best_latency_s)
+        run = functools.partial(self._time, kernel)
+        runs_s = sample_latency(run, options, job.best_latency_s, self._canary.is_quiet)
         if not self._could_win(statistics.median(runs_s), job.best_latency_s):
             return Ran(runs_s)
         return Ran(runs_s, self._mismatch())
@@ -111,12 +114,5 @@ def _same_bits(a: NDArray[Any], b: NDArray[Any]) -> bool:
 
 
 def _new_array(tensor: Tensor) -> NDArray[Any]:
-    argument = Argument(tensor.name, tensor.dtype, tensor.shape)
-    return empty(tensor.shape, numpy_dtype(tensor.dtype), argument.nbytes)
-
-
-def _aligned_copy(tensor: Tensor, array: NDArray[Any]) -> NDArray[Any]:
-    """Kernels read aligned memory, in huge pages where it is large, as those who ship them should give it."""
-    copy = _new_array(tensor)
-    copy[...] = array
-    return copy
+    """Memory as callers have it: NumPy's, not that of the runtime, whose huge pages would flatter some candidates."""
+    return np.empty(tensor.shape, numpy_dtype(tensor.dtype))

@@ -1,0 +1,57 @@
+"""Whether the machine is disturbed at this moment: a fixed piece of work that takes longer when it is.
+
+Another tenant of a shared machine can halve the speed of a core for a fraction of a second. A candidate that is timed
+just then looks bad for no fault of its own, and the cost model learns something untrue.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from tilewright import te
+from tilewright.codegen import Target
+from tilewright.compile import build
+from tilewright.runtime import Kernel
+from tilewright.schedule import Schedule
+from tilewright.task import Task
+
+_NUM_RUNS = 4
+# A speed that lasts is the machine's own: the best of this many recent times is what the next is compared with.
+_MEMORY = 256
+_SLOW = 1.2
+
+
+class Canary:
+    """A small matrix product on all threads, about a tenth of a millisecond of it."""
+
+    def __init__(self, target: Target, threads: int) -> None:
+        self._kernel = _kernel(target, threads)
+        rng = np.random.default_rng(0)
+        self._inputs = [rng.random(a.shape, np.float32) for a in self._kernel.inputs]
+        self._output = np.empty(self._kernel.outputs[0].shape, np.float32)
+        self._recent_s: deque[float] = deque(maxlen=_MEMORY)
+
+    def is_quiet(self) -> bool:
+        """Whether the work takes about as long as at its best of late."""
+        elapsed_s = self._kernel.time(*self._inputs, number=_NUM_RUNS, out=self._output)
+        self._recent_s.append(elapsed_s)
+        return elapsed_s <= _SLOW * min(self._recent_s)
+
+
+def _kernel(target: Target, threads: int) -> Kernel:
+    A = te.placeholder((128, 256), name="A")
+    B = te.placeholder((256, 128), name="B")
+    k = te.reduce_axis(256, "k")
+    C = te.compute((128, 128), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), "C")
+    schedule = Schedule(Task([A, B], [C], "canary"))
+    stage = schedule["C"]
+    i, j, _ = stage.loops
+    i0, i1 = stage.split(i, 4)
+    j0, j1 = stage.split(j, 2 * target.lanes("float32"))
+    stage.reorder(i0, j0, "k", i1, j1)
+    stage.parallel(i0)
+    stage.unroll(i1)
+    stage.vectorize(j1)
+    return build(schedule, target, threads)
