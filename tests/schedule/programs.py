@@ -54,3 +54,12 @@ def gather(n: int = 6) -> Schedule:
     B = te.placeholder((n,), "int64", name="B")
     G = te.compute((n,), lambda i: A[B[i]] + 1.0, name="G")
     return Schedule(Task([A, B], G, "gather"))
+
+
+def phases() -> Schedule:
+    """Even and odd results have weights of their own, as in a transposed convolution."""
+    X = te.placeholder((4,), name="X")
+    W = te.placeholder((4, 8), name="W", constant=True)
+    t = te.reduce_axis(2, "t")
+    Y = te.compute((6, 8), lambda y, f: te.sum(X[y // 2 + t] * W[y % 2 + t * 2, f], axis=t), "Y")
+    return Schedule(Task([X, W], Y, "phases"))

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.schedule.programs import blur, diamond, gemm_relu, padded_sum
+from tests.schedule.programs import blur, diamond, gemm_relu, padded_sum, phases
 from tilewright.schedule import Schedule
 
 Case = tuple[Callable[[], Schedule], Callable[[Schedule], object], str]
@@ -86,6 +86,12 @@ def _pack_past_the_end(s: Schedule) -> None:
     k0, k1 = s["C"].split("k", 4)
     s["C"].reorder(k0, "i", "j", k1)
     s["A"].pack("C")
+
+
+def _pack_phases(s: Schedule) -> None:
+    f0, f1 = s["Y"].split("f", 4)
+    s["Y"].reorder(f0, "y", "t", f1)
+    s["W"].pack("Y")
 
 
 def _factor_split_reduction(s: Schedule) -> None:
@@ -464,6 +470,22 @@ CASES: dict[str, Case] = {
         for i in range(20):
           for j in range(12):
             D[i, j] = max(C[i, j], 0.0)
+        """,
+    ),
+    "pack of a dimension that loops fold": (
+        phases,
+        _pack_phases,
+        """
+        # W.pack: once, by kernel.bind
+        for f.0 in range(2):
+          for W.0 in range(4):
+            for f.1 in range(4):
+              W.pack[f.0, W.0, f.1] = W[W.0, f.0 * 4 + f.1]
+        for f.0 in range(2):
+          for y in range(6):
+            for t in range(2):
+              for f.1 in range(4):
+                Y[y, f] += X[y // 2 + t] * W.pack[f.0, y % 2 + t * 2, f.1]
         """,
     ),
     "pack along a reduction that does not divide": (

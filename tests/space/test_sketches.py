@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import te
+from tilewright import te, workloads
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import ComputeInlineStep
 from tilewright.space import DEFAULT_RULES, Rule, Sketch, SketchState, SpaceOptions, derive, is_legal
@@ -125,3 +125,31 @@ def test_legal_candidates_compute_what_numpy_computes() -> None:
             for row in legal[:4]:
                 kernel = tw.build(sketch.trace(row).apply(task), threads=2)
                 assert_matches(kernel(*arrays), expected, "float32", reduction_size(task))
+
+
+def knobs_of(workload: str) -> dict[str, list[int]]:
+    """The innermost sizes that each knob of the first sketch allows."""
+    sketch = derive(workloads.parse(workload), OPTIONS)[0]
+    return {knob.name.split(".")[-1]: sorted({int(row[-1]) for row in knob.table}) for knob in sketch.knobs}
+
+
+def test_rows_of_the_register_tile_run_along_the_axis_that_reuses_the_weights() -> None:
+    grouped = knobs_of("grp:1x14x14x256,256,3x3,s1,p1,g4")
+    assert grouped["x"][-1] == 14
+    assert grouped["g"][-1] == 4  # its four groups, of which none shares a weight with another
+
+
+@pytest.mark.parametrize("workload", ["tbg:1x12x3x16", "t2d:1x4x4x8,16,4x4,s2,p1"])
+def test_operands_behind_a_transpose_or_a_fold_are_packed(workload: str) -> None:
+    task = workloads.parse(workload)
+    rng = np.random.default_rng(2)
+    arrays = random_inputs(task, rng)
+    expected = evaluate(task, *arrays)[0]
+    target = tw.Target.native()
+    packed = [s for s in derive(task, SpaceOptions(target, threads=2)) if any(step.name == "pack" for step in s.steps)]
+    assert packed
+    for sketch in packed:
+        rows = sketch.sample(rng, 40)
+        for row in rows[is_legal(sketch.population(rows), len(rows), target)][:3]:
+            kernel = tw.build(sketch.trace(row).apply(task), threads=2)
+            assert_matches(kernel(*arrays), expected, "float32", reduction_size(task))

@@ -17,6 +17,7 @@ from tilewright.schedule.steps import (
     UnrollStep,
     VectorizeStep,
 )
+from tilewright.space.analysis import reused_axes
 from tilewright.space.builder import SketchState, open_pragma, open_split
 from tilewright.space.knob import TILE, UNROLL, Choice, Knob, divisors, tile_table
 from tilewright.te import Axis
@@ -29,18 +30,31 @@ def spatial_knobs(state: SketchState, stage: Stage) -> dict[Axis, Knob]:
     """The tiling of each spatial axis longer than one: the extents of its three inner levels."""
     lanes = state.options.target.lanes(stage.tensor.dtype)
     axes = [axis for axis in stage.axes if axis.extent > 1]
+    row_axis = _row_axis(stage, axes)
     knobs: dict[Axis, Knob] = {}
     for axis in axes:
         if axis is axes[-1]:
             sizes: tuple[int, ...] = tuple(n * lanes for n in (1, 2, 3, 4) if n * lanes <= axis.extent)
             sizes = sizes or (axis.extent,)
+        elif axis is row_axis:
+            sizes = _ROWS
         else:
-            sizes = _ROWS if axis is axes[-2] else (1, 2)
+            sizes = (1, 2, axis.extent) if axis.extent <= 4 else (1, 2)
         table = tile_table(axis.extent, 3, sizes, state.options.max_waste)
         if not len(table):
             table = tile_table(axis.extent, 3, tuple(d for d in divisors(axis.extent) if d <= max(sizes)))
         knobs[axis] = Knob(f"{stage.name}.{axis.name}", TILE, table)
     return knobs
+
+
+def _row_axis(stage: Stage, axes: list[Axis]) -> Axis | None:
+    """The axis of the register tile's rows: the last one along which a vector of an operand serves again."""
+    if len(axes) < 2:
+        return None
+    lane = axes[-1]
+    served = [reused for reused in (reused_axes(stage, read) for read in stage.reads) if lane not in reused]
+    rows = [axis for axis in axes[:-1] if any(axis in reused for reused in served)]
+    return rows[-1] if rows else axes[-2]
 
 
 def reduce_knobs(stage: Stage) -> dict[Axis, Knob]:

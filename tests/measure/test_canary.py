@@ -1,0 +1,35 @@
+"""The canary, with a kernel whose time the test decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.codegen import Target
+from tilewright.measure.canary import Canary
+
+
+class FakeKernel:
+    def __init__(self, times_s: list[float]) -> None:
+        self._times_s = iter(times_s)
+
+    def time(self, *inputs: object, number: int, out: object) -> float:
+        return next(self._times_s)
+
+
+def test_slower_than_of_late_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = Canary(Target.parse("llvm -mcpu=native"), threads=1)
+    monkeypatch.setattr(canary, "_kernel", FakeKernel([1.0, 1.1, 1.5, 1.0, 0.8, 1.0]))
+    assert [canary.is_quiet() for _ in range(6)] == [True, True, False, True, True, False]
+
+
+def test_a_speed_that_lasts_becomes_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = Canary(Target.parse("llvm -mcpu=native"), threads=1)
+    monkeypatch.setattr(canary, "_kernel", FakeKernel([1.0] + [2.0] * 1000))
+    answers = [canary.is_quiet() for _ in range(1000)]
+    assert not any(answers[1:100])
+    assert all(answers[-100:])
+
+
+def test_the_real_one_runs() -> None:
+    canary = Canary(Target.parse("llvm -mcpu=native"), threads=2)
+    assert isinstance(canary.is_quiet(), bool)
