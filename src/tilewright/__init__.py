@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tilewright.errors import (
+    ArtifactError,
     CodegenError,
     ExpressionError,
     KernelArgumentError,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArtifactError",
     "CodegenError",
     "ExpressionError",
     "Kernel",

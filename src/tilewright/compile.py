@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilewright.binary import KernelBinary
 from tilewright.codegen import GeneratedModule, Target, generate
+from tilewright.codegen.module import SYMBOL_PREFIX
 from tilewright.codegen.native import compile_object
 from tilewright.errors import CodegenError
 from tilewright.ir import Module, lower
@@ -38,15 +39,21 @@ class CompiledKernel:
 
 
 def compile_schedule(
-    schedule: Schedule, target: Target | str = "llvm -mcpu=native", threads: int | None = None
+    schedule: Schedule,
+    target: Target | str = "llvm -mcpu=native",
+    threads: int | None = None,
+    symbol_prefix: str = SYMBOL_PREFIX,
 ) -> CompiledKernel:
-    """Lower a schedule and compile it to object code, for this machine or another."""
+    """Lower a schedule and compile it to object code, for this machine or another.
+
+    Kernels that are linked into one library need different symbol prefixes.
+    """
     if not isinstance(target, Target | str):
         raise CodegenError(f"target is {target!r}; use a string such as 'llvm -mcpu=native', or a tw.Target")
     chosen = Target.parse(target) if isinstance(target, str) else target
     num_threads = default_threads() if threads is None else _check_threads(threads)
     module = lower(schedule)
-    generated = generate(module, chosen, num_threads)
+    generated = generate(module, chosen, num_threads, symbol_prefix)
     object_code = compile_object(generated.llvm_ir, chosen)
     return CompiledKernel(schedule.task, chosen, num_threads, module, generated, object_code)
 

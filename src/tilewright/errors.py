@@ -39,6 +39,10 @@ class UnsupportedOperatorError(TilewrightError):
     """A network operator that tilewright cannot compile."""
 
 
+class ArtifactError(TilewrightError):
+    """A file of a compiled model that cannot be read, written, or run on this machine."""
+
+
 class NoValidCandidateError(TilewrightError):
     """Tuning ended without one valid candidate."""
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from tilewright.codegen import Target
 from tilewright.compile import build
 from tilewright.cost_model import BoostedTrees, CostModel
 from tilewright.errors import NoValidCandidateError, UsageError
 from tilewright.measure import Measurement, MeasureOptions, Measurer
-from tilewright.records import Record, RecordLog, latest
+from tilewright.records import Key, Record, RecordLog, group_by_task, latest
 from tilewright.runtime import Kernel, default_threads
+from tilewright.schedule import Trace
 from tilewright.scoring import Scoring
 from tilewright.search import STRATEGIES, SearchStrategy
 from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, derive
@@ -89,7 +89,7 @@ def tune(
 
 
 class Tuner:
-    """The state of one run."""
+    """One task as far as it is tuned. `run` tunes it alone; a task scheduler calls `round` as often as it pays."""
 
     def __init__(
         self,
@@ -121,43 +121,40 @@ class Tuner:
         options: MeasureOptions,
         on_progress: Callable[[Progress], None],
     ) -> TuneResult:
-        self._resume(log)
+        if log is not None:
+            self.resume(log.read())
         with Measurer(self.task, self.target, self.threads, options) as measurer:
             while len(self.records) < trials and not self._is_over(budget_s):
-                candidates = self.strategy.ask(min(ROUND_SIZE, trials - len(self.records)))
-                if not candidates:
+                num_trials = min(ROUND_SIZE, trials - len(self.records))
+                if not self.round(measurer, log, num_trials, lambda last: on_progress(self._progress(last, trials))):
                     break
-                self._round(candidates, measurer, log, trials, on_progress)
-            finalists = self._finalists(measurer)
-        if log is not None:
-            log.extend(finalists)
-        best = min(finalists, key=lambda record: record.latency_s or np.inf)
+            best = self.compare_finalists(measurer, log)
         return TuneResult(
             self.task, self.target, self.threads, best, tuple(self.records), time.monotonic() - self.started_s
         )
 
-    def _is_over(self, budget_s: float | None) -> bool:
-        return budget_s is not None and time.monotonic() - self.started_s >= budget_s
-
-    def _resume(self, log: RecordLog | None) -> None:
-        """Take up what the file holds of this task on this target."""
-        if log is None or not os.path.exists(log.path):
-            return
-        key = (self.task.hash, str(self.target), self.threads)
-        mine = latest(r for r in log.read() if (r.task, r.target, r.threads) == key)
-        known = [(record, _candidate_of(record, self.sketches)) for record in mine]
+    def resume(self, records: Iterable[Record]) -> None:
+        """Take up those of the records that are of this task, target and number of threads: they count as trials."""
+        mine = latest(group_by_task(records).get(self.key, []))
         self.records += mine
+        known = [(record, _candidate_of(record, self.sketches)) for record in mine]
         found = [(record, candidate) for record, candidate in known if candidate is not None]
-        self._learn([c for _, c in found], [record.latency_s for record, _ in found])
+        self._learn([candidate for _, candidate in found], [record.latency_s for record, _ in found])
 
-    def _round(
+    def round(
         self,
-        candidates: list[Candidate],
         measurer: Measurer,
         log: RecordLog | None,
-        trials: int,
-        on_progress: Callable[[Progress], None],
-    ) -> None:
+        num_trials: int = ROUND_SIZE,
+        on_trial: Callable[[Measurement], None] | None = None,
+    ) -> int:
+        """Search, measure and learn once; return how many trials that took: none where the space is exhausted.
+
+        The measurer is turned to this task. `on_trial` is called as soon as a trial is in the records and in the log.
+        """
+        candidates = self.strategy.ask(num_trials)
+        if not candidates:
+            return 0
         traces = [candidate.trace for candidate in candidates]
 
         def report(index: int, measurement: Measurement) -> None:
@@ -165,10 +162,39 @@ class Tuner:
             self.records.append(record)
             if log is not None:
                 log.append(record)
-            on_progress(self._progress(measurement, trials))
+            if on_trial is not None:
+                on_trial(measurement)
 
+        measurer.turn_to(self.task)
         results = measurer.measure(traces, self.best_latency_s, report)
         self._learn(candidates, [result.latency_s for result in results])
+        return len(candidates)
+
+    def compare_finalists(
+        self, measurer: Measurer, log: RecordLog | None, max_finalists: int = NUM_FINALISTS, rounds: int = FINAL_ROUNDS
+    ) -> Record:
+        """The best of the fastest programs, which are measured once more against each other."""
+        ran = sorted((record for record in self.records if record.latency_s is not None), key=_latency_s)
+        if not ran:
+            raise NoValidCandidateError(nothing_valid(self.records))
+        finalists = ran[:max_finalists]
+        measurer.turn_to(self.task)
+        results = measurer.compare([record.trace for record in finalists], rounds)
+        again = [self._record(record.trace, result) for record, result in zip(finalists, results, strict=True)]
+        if log is not None:
+            log.extend(again)
+        return min(again, key=_latency_s) if any(record.latency_s is not None for record in again) else finalists[0]
+
+    @property
+    def key(self) -> Key:
+        return Key(self.task.hash, str(self.target), self.threads)
+
+    @property
+    def best_latency_s(self) -> float | None:
+        return min((r.latency_s for r in self.records if r.latency_s is not None), default=None)
+
+    def _is_over(self, budget_s: float | None) -> bool:
+        return budget_s is not None and time.monotonic() - self.started_s >= budget_s
 
     def _learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
         if candidates:
@@ -176,27 +202,13 @@ class Tuner:
             if self.strategy.uses_scores:
                 self.scoring.learn(candidates, latencies_s)
 
-    @property
-    def best_latency_s(self) -> float | None:
-        return min((r.latency_s for r in self.records if r.latency_s is not None), default=None)
-
-    def _finalists(self, measurer: Measurer) -> list[Record]:
-        """The best programs, measured once more against each other."""
-        ran = sorted((r for r in self.records if r.latency_s is not None), key=lambda r: r.latency_s or 0.0)
-        if not ran:
-            raise NoValidCandidateError(_nothing_valid(self.records))
-        finalists = ran[:NUM_FINALISTS]
-        results = measurer.compare([record.trace for record in finalists], FINAL_ROUNDS)
-        again = [self._record(record.trace, result) for record, result in zip(finalists, results, strict=True)]
-        return again if any(record.latency_s is not None for record in again) else finalists[:1]
-
-    def _record(self, trace: object, measurement: Measurement) -> Record:
+    def _record(self, trace: Trace, measurement: Measurement) -> Record:
         return Record(
             task=self.task.hash,
             workload=self.workload,
             target=str(self.target),
             threads=self.threads,
-            trace=trace,  # type: ignore[arg-type]
+            trace=trace,
             status=measurement.status,
             latency_s=measurement.latency_s,
             runs_s=measurement.runs_s,
@@ -217,6 +229,10 @@ class Tuner:
         )
 
 
+def _latency_s(record: Record) -> float:
+    return math.inf if record.latency_s is None else record.latency_s
+
+
 def _strategy(search: str | type[SearchStrategy]) -> type[SearchStrategy]:
     if not isinstance(search, str):
         return search
@@ -233,7 +249,7 @@ def _candidate_of(record: Record, sketches: Sequence[Sketch]) -> Candidate | Non
     return None
 
 
-def _nothing_valid(records: Sequence[Record]) -> str:
+def nothing_valid(records: Sequence[Record]) -> str:
     counts = Counter(record.status for record in records)
     listing = ", ".join(f"{status} {count}" for status, count in counts.most_common()) or "no trial was made"
     message = f"none of {len(records)} candidates is valid ({listing})"

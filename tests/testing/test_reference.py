@@ -282,6 +282,14 @@ def test_gather_by_data() -> None:
     np.testing.assert_array_equal(evaluate(task, x, index)[0], x[index])
 
 
+def test_indices_that_count_from_the_end_where_negative_stay_inside() -> None:
+    X, I = te.placeholder((3, 2), name="X"), te.placeholder((64,), "int64", name="I")  # noqa: E741
+    Y = te.compute((64, 2), lambda i, j: X[te.select(I[i] < 0, I[i] + 3, I[i]), j], name="Y")
+    task = Task([X, I], Y)
+    x, index = random_inputs(task, RNG)
+    np.testing.assert_array_equal(evaluate(task, x, index)[0], x[index])
+
+
 def test_reads_out_of_bounds_raise_where_no_select_leaves_them_out() -> None:
     X, I = te.placeholder((5,), name="X"), te.placeholder((4,), "int32", name="I")  # noqa: E741
     wrong_guard = te.compute((5,), lambda i: te.select(i >= 0, X[i - 1], 0.0), name="wrong")

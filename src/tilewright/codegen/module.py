@@ -9,7 +9,7 @@ from tilewright.codegen.statements import FunctionWriter, ModuleText
 from tilewright.codegen.target import Target
 from tilewright.ir import LoopNest, Module
 
-KERNEL_SYMBOL = "tw_run"  # tw_kernel is its type in tilewright_runtime.h
+SYMBOL_PREFIX = "tw"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,14 @@ class GeneratedModule:
     packs: tuple[Entry, ...]
 
 
-def generate(module: Module, target: Target, num_threads: int) -> GeneratedModule:
-    """Write a lowered module as LLVM IR; with one thread, parallel loops are plain loops."""
+def generate(module: Module, target: Target, num_threads: int, prefix: str = SYMBOL_PREFIX) -> GeneratedModule:
+    """Write a lowered module as LLVM IR; with one thread, parallel loops are plain loops.
+
+    The names of its functions begin with `prefix`, to tell them from those of another module in the same library.
+    """
     text = ModuleText(target, num_threads)
-    kernel = _entry(text, module.kernel, KERNEL_SYMBOL)
-    packs = tuple(_entry(text, pack.nest, f"tw_pack_{pack.position}") for pack in module.packs)
+    kernel = _entry(text, module.kernel, f"{prefix}_run")
+    packs = tuple(_entry(text, pack.nest, f"{prefix}_pack_{pack.position}") for pack in module.packs)
     return GeneratedModule("\n\n".join([*text.functions, *text.declarations.values()]) + "\n", kernel, packs)
 
 

@@ -28,6 +28,7 @@ class Statement:
     """The store, or the update of a reduction, of one stage, inside all loops that run around it."""
 
     def __init__(self, schedule: Schedule, region: Region, accesses: list[Access], unrolling: Unrolling) -> None:
+        self.region = region
         self.stage: Stage = region.stage
         self.path: LoopPath = region.path
         self.num_around = region.num_around

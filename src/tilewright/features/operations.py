@@ -63,7 +63,7 @@ def count_operations(stage: Stage) -> dict[str, int]:
     counts = dict.fromkeys(KINDS, 0)
     body = stage.body
     values = tuple(_without_guard(stage, value) for value in (body.values if isinstance(body, Reduce) else (body,)))
-    nodes = _value_nodes(values)
+    nodes = value_nodes(values)
     uses = _count_uses(nodes, values)
     fused: set[int] = set()
     if isinstance(body, Reduce):
@@ -77,7 +77,7 @@ def count_operations(stage: Stage) -> dict[str, int]:
                 continue
         if id(node) in fused:
             continue
-        kind = _node_kind(node)
+        kind = node_kind(node)
         if kind is not None:
             counts[kind] += 1
     return counts
@@ -117,7 +117,7 @@ def _count_update(
         counts["select"] += 1
 
 
-def _value_nodes(values: tuple[Expr, ...]) -> list[Expr]:
+def value_nodes(values: tuple[Expr, ...]) -> list[Expr]:
     """All nodes that compute values, users before what they use; the indices of reads are left out."""
     order: list[Expr] = []
     seen: set[int] = set()
@@ -155,7 +155,8 @@ def _is_single_product(e: Expr, uses: dict[int, int], fused: set[int]) -> bool:
     return isinstance(e, Binary) and e.op == "mul" and uses.get(id(e)) == 1 and id(e) not in fused
 
 
-def _node_kind(e: Expr) -> str | None:
+def node_kind(e: Expr) -> str | None:
+    """The kind of operation that a node is by itself; None where it is none."""
     if isinstance(e, Binary):
         if e.op in ("and", "or"):
             return "bool"

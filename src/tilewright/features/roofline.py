@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tilewright.features.accesses import Access
 from tilewright.features.analysis import Statement, analyze, traffic
+from tilewright.features.conditions import find_conditions
 from tilewright.features.hardware import Hardware
 from tilewright.features.regions import Floats
 from tilewright.schedule import PARALLEL, VECTORIZE, Schedule
@@ -88,6 +89,7 @@ class _Core:
         self.entered = statement.at_level(self.path.outer, self.body)
         self.in_registers = statement.register_level >= 0
         self.register_level = np.maximum(statement.register_level, 0)
+        self.conditions = find_conditions(statement.region, statement.runs & ~statement.unrolled)
 
     def bounds(self) -> dict[str, Floats]:
         executed = self.path.iterations / self.length * self.pieces
@@ -98,7 +100,8 @@ class _Core:
         loops, entries = self._loops()
         straight = (arithmetic + loads + stores) / self.entered
         slow_code = 1 + 0.4 * (straight > MAX_DECODED) + 1.0 * (straight > MAX_CODE)
-        issued = (arithmetic + loads * 0.5 + stores) * slow_code + loops * LOOP_INSTRUCTIONS
+        tests = self.path.iterations / self.length * self.conditions.remaining
+        issued = (arithmetic + loads * 0.5 + stores + tests) * slow_code + loops * LOOP_INSTRUCTIONS
         return {
             "arithmetic": arithmetic / ARITHMETIC_PER_CYCLE,
             "loads": loads / LOADS_PER_CYCLE,
@@ -114,7 +117,7 @@ class _Core:
         for kind, count in self.statement.counts.items():
             what = kind.rpartition("_")[2]
             weight = 2.0 if what == "mad" and not self.hardware.has_fma else _WEIGHTS.get(what, 1.0)
-            total += weight * count
+            total += weight * max(0, count - self.conditions.counts[kind])
         return total
 
     def _memory_instructions(self) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
-"""Loop and Scan for the reference evaluator of ONNX.
+"""Operators for the reference evaluator of ONNX in the place of its own.
 
-Its own Loop stops at once without a condition and stacks what the iterations give along the wrong axis, and its own
-Scan goes through the first axis forwards only.
+Its own Loop stops at once without a condition and stacks what the iterations give along the wrong axis; its own Scan
+goes through the first axis forwards only; its own Optional wraps a value that nothing unwraps.
 """
 
 from __future__ import annotations
@@ -98,6 +98,19 @@ class Scan(_Iteration):
             for i, items in enumerate(collected)
         ]
         return (*states, *stacked)
+
+
+class Optional(OpRun):  # type: ignore[misc]
+    """The value itself, or None."""
+
+    def _run(self, value: Any = None, **_: Any) -> tuple[Any]:
+        return (value,)
+
+    def _check_and_fix_outputs(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return outputs
+
+
+OPERATORS = [Loop, Scan, Optional]
 
 
 def _at(items: Sequence[int] | None, position: int) -> int:

@@ -11,7 +11,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
-from tilewright.graph.control_flow import Loop, Scan
+from tilewright.graph.evaluator_operators import OPERATORS
 from tilewright.graph.graph import Node, TensorType
 from tilewright.graph.onnx_protos import array_type, captures_of, node_to_proto
 
@@ -72,7 +72,7 @@ class FallbackOperator:
         graph = onnx.helper.make_graph([proto], node.op, [], wanted)
         opsets = {**_latest_opsets(), node.domain: node.opset}
         try:
-            return ReferenceEvaluator(graph, opsets=opsets, new_ops=[Loop, Scan])
+            return ReferenceEvaluator(graph, opsets=opsets, new_ops=OPERATORS)
         except _EVALUATOR_ERRORS as error:
             raise UnsupportedOperatorError(
                 f"node {node} ({node.op}, opset {node.opset}) is not known to the reference evaluator of ONNX either: "

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+from onnx import SparseTensorProto
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.fallback import FallbackOperator
 from tilewright.graph.graph import ONNX, Node, TensorType
-from tilewright.graph.onnx_protos import array_type, schema_of
+from tilewright.graph.onnx_protos import array_type, dense_array, schema_of
 from tilewright.graph.types import Constants, Types
 
 # What is larger than its inputs and than this is computed when the network runs: a file should not carry it.
@@ -35,6 +36,8 @@ def fold(
     """The outputs of a node that are known ahead, one for each of the node's; None where the node has to run."""
     if node.domain == ONNX and node.op in ("Shape", "Size") and (known := types.get(node.inputs[0])) is not None:
         return (_shape(node, known.shape) if node.op == "Shape" else np.array(math.prod(known.shape), np.int64),)
+    if node.op == "Constant" and node.domain == ONNX:
+        return (_constant(node),)
     empty = _empty_outputs(node, output_types)
     if empty is not None:
         return empty
@@ -49,6 +52,21 @@ def fold(
     if not all(output is None or isinstance(output, np.ndarray) for output in outputs):
         return None
     return tuple(None if output is None else _owned(output) for output in outputs)
+
+
+def _constant(node: Node) -> npt.NDArray[np.generic]:
+    (name, value) = next(iter(node.attributes.items()))
+    match name, value:
+        case "sparse_value", SparseTensorProto():
+            return dense_array(value)
+        case "value", np.ndarray():
+            return value
+        case "value_float" | "value_floats", _:
+            return np.array(value, np.float32)
+        case "value_int" | "value_ints", _:
+            return np.array(value, np.int64)
+        case _:
+            return np.array(value, object)
 
 
 def _shape(node: Node, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:

@@ -8,7 +8,7 @@ orders, renames or removes values sees every one that a node reads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -42,9 +42,14 @@ def dtype_name(elem_type: int) -> str:
     return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type).name)
 
 
-_ELEM_TYPES = {
+_ELEM_TYPES: dict[str, int] = {
     dtype_name(number): number for number in TensorProto.DataType.values() if number != TensorProto.UNDEFINED
 }
+
+
+def elem_type(dtype: str) -> int:
+    """The number of an element type in ONNX: the inverse of `dtype_name`."""
+    return _ELEM_TYPES[dtype]
 
 
 def array_type(array: np.ndarray) -> TensorType:
@@ -66,7 +71,7 @@ def static_type(proto: TypeProto | None) -> TensorType | None:
 
 def type_proto(tensor_type: TensorType) -> TypeProto:
     """The message that says a tensor's type."""
-    return onnx.helper.make_tensor_type_proto(_ELEM_TYPES[tensor_type.dtype], tensor_type.shape)
+    return onnx.helper.make_tensor_type_proto(elem_type(tensor_type.dtype), tensor_type.shape)
 
 
 def dense_array(sparse: SparseTensorProto) -> np.ndarray:
@@ -147,14 +152,14 @@ def _free_names(graph: GraphProto) -> Iterator[str]:
 
 
 def _attribute_value(proto: AttributeProto) -> Attribute:
-    value = onnx.helper.get_attribute_value(proto)
+    value: Any = onnx.helper.get_attribute_value(proto)
     match proto.type:
         case AttributeProto.STRING:
             return _text(value)
         case AttributeProto.STRINGS:
             return tuple(_text(item) for item in value)
         case AttributeProto.TENSOR:
-            return onnx.numpy_helper.to_array(value)
+            return cast(Attribute, onnx.numpy_helper.to_array(value))
         case AttributeProto.TENSORS:
             return tuple(onnx.numpy_helper.to_array(item) for item in value)
         case AttributeProto.INTS | AttributeProto.FLOATS | AttributeProto.GRAPHS:

@@ -66,9 +66,28 @@ def _operand(position: int, name: str, known: TensorType | None, *, is_constant:
 
 def onnx_types(node: Node, protos: Mapping[str, TypeProto], constants: Constants) -> tuple[TypeProto | None, ...]:
     """What ONNX infers of the outputs; None where it has no rule. Inputs that do not fit the operator raise."""
+    try:
+        found = _inferred(node, protos, constants)
+    except (InferenceError, ValidationError) as error:
+        raise _misfit(node, protos, error) from error
+    return tuple(found.get(name) for name in node.outputs)
+
+
+def check_element_types(node: Node, protos: Mapping[str, TypeProto], constants: Constants) -> None:
+    """The inputs of a node have element types that its operator takes; a tensor expression would mix any."""
+    try:
+        _inferred(node, protos, constants)
+    except ValidationError as error:
+        raise _misfit(node, protos, error) from error
+    except InferenceError:
+        # About shapes the expression knows better: ONNX's inference refuses [1] for a scalar, say.
+        return
+
+
+def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants) -> dict[str, TypeProto]:
     schema = schema_of(node)
     if node.domain == OWN or schema is None or not schema.has_type_and_shape_inference_function:
-        return (None,) * len(node.outputs)
+        return {}
     proto = node_to_proto(node)
     known = {name: protos.get(name, TypeProto()) for name in proto.input if name}
     for inner, name in zip(captures_of(node), node.inputs[len(proto.input) :], strict=True):
@@ -79,15 +98,16 @@ def onnx_types(node: Node, protos: Mapping[str, TypeProto], constants: Constants
         if name in constants and constants[name].size <= _LARGEST_SHAPE_VALUE
     }
     opsets = [onnx.helper.make_opsetid(node.domain, node.opset)]
-    try:
-        found = infer_node_outputs(schema, proto, known, values, opset_imports=opsets)
-    except (InferenceError, ValidationError) as error:
-        raise ModelError(
-            f"node {node} ({node.op}) does not fit its inputs "
-            f"{', '.join(_described(name, protos) for name in node.inputs if name)}: {error}; correct the model, "
-            f"or the shapes given for its inputs"
-        ) from error
-    return tuple(found.get(name) for name in node.outputs)
+    found: dict[str, TypeProto] = infer_node_outputs(schema, proto, known, values, opset_imports=opsets)
+    return found
+
+
+def _misfit(node: Node, protos: Mapping[str, TypeProto], error: Exception) -> ModelError:
+    inputs = ", ".join(_described(name, protos) for name in node.inputs if name)
+    return ModelError(
+        f"node {node} ({node.op}) does not fit its inputs {inputs}: {error}; "
+        f"correct the model, or the shapes given for its inputs"
+    )
 
 
 def _described(name: str, protos: Mapping[str, TypeProto]) -> str:

@@ -1,20 +1,26 @@
-"""Other libraries computing a named workload, each in the ways in which it may be fastest, to measure kernels against.
+"""Other libraries computing a named workload or a network, as fast as each can, to measure ours against.
 
-`peers_of` gives the calls; `library_threads` limits the libraries' threads while they are timed, which `take_turns`
-does fairly. The libraries are imported where they are used.
+`peers_of` gives the calls for a workload; `library_threads` limits the libraries' threads while they are timed, which
+`take_turns` does fairly. `network_peer` makes a whole model ready. The libraries are imported where they are used.
 """
 
+from tilewright.peers.networks import NETWORK_LIBRARIES, NetworkPeer, NotAvailableError, network_peer
 from tilewright.peers.peer import LIBRARIES, Peer, library_threads, peers_of
 from tilewright.peers.shape import Shape
-from tilewright.peers.turns import OPENBLAS_SETTLE_S, OPENMP_SETTLE_S, take_turns
+from tilewright.peers.turns import ONNXRUNTIME_SETTLE_S, OPENBLAS_SETTLE_S, OPENMP_SETTLE_S, take_turns
 
 __all__ = [
     "LIBRARIES",
+    "NETWORK_LIBRARIES",
+    "ONNXRUNTIME_SETTLE_S",
     "OPENBLAS_SETTLE_S",
     "OPENMP_SETTLE_S",
+    "NetworkPeer",
+    "NotAvailableError",
     "Peer",
     "Shape",
     "library_threads",
+    "network_peer",
     "peers_of",
     "take_turns",
 ]

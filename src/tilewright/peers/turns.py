@@ -10,8 +10,10 @@ from tilewright.runtime import Timing
 
 TURN_S = 0.01
 # The libraries run with their default settings, and their threads keep a core busy for a while after a call: OpenMP's
-# for about 5 ms, OpenBLAS's for 2^28 cycles. A contestant with several threads rests until they sleep.
+# for about 5 ms, onnxruntime's for about 40 ms, OpenBLAS's for 2^28 cycles. A contestant with several threads rests
+# until they sleep.
 OPENMP_SETTLE_S = 0.008
+ONNXRUNTIME_SETTLE_S = 0.1
 OPENBLAS_SETTLE_S = 0.15
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from tilewright.task import Task
 from tilewright.te import (
     DTYPES,
-    Cast,
-    Read,
     Reduce,
     Tensor,
     bfloat16_to_float32,
@@ -98,13 +96,12 @@ def _random_array(tensor: Tensor, limit: int | None, rng: np.random.Generator) -
 
 
 def _index_limits(task: Task) -> dict[Tensor, int]:
-    """For each input that is itself an index, the smallest dimension it indexes."""
+    """For each input that is read in an index, the smallest dimension it indexes."""
     limits: dict[Tensor, int] = {}
     for stage in task.stages:
         assert stage.body is not None
         for read in collect_reads(stage.body):
             for index, extent in zip(read.indices, read.tensor.shape, strict=True):
-                source = index.x if isinstance(index, Cast) else index
-                if isinstance(source, Read):
+                for source in collect_reads(index):
                     limits[source.tensor] = min(extent, limits.get(source.tensor, extent))
     return limits

@@ -62,9 +62,7 @@ operator("Celu")(activation(_celu, alpha=1.0))
 operator("HardSigmoid")(activation(_hard_sigmoid, alpha=0.2, beta=0.5))
 operator("HardSwish")(activation(lambda x: x * _hard_sigmoid(x, 1.0 / 6.0, 0.5)))
 operator("Swish")(activation(lambda x, alpha: x * te.sigmoid(x * alpha), alpha=1.0))
-operator("ThresholdedRelu")(
-    activation(lambda x, alpha: te.select(x > alpha, x, te.constant(0, x.dtype)), alpha=1.0)
-)
+operator("ThresholdedRelu")(activation(lambda x, alpha: te.select(x > alpha, x, te.constant(0, x.dtype)), alpha=1.0))
 
 
 @operator("Gelu")
@@ -86,7 +84,7 @@ def swiglu(call: Call) -> Tensor:
 
 @operator("Shrink")
 def shrink(call: Call) -> Tensor:
-    """Elements moved towards zero by `bias`; those within `lambd` of it become zero. Integers are computed as floats."""
+    """Elements moved towards zero by `bias`, those within `lambd` become zero; integers are computed as floats."""
     limit, bias = call.attribute("lambd", 0.5), call.attribute("bias", 0.0)
 
     def shrunk(x: Expr) -> Expr:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-
-import numpy as np
+from collections.abc import Callable, Sequence
 
 from tilewright import te
 from tilewright.graph.operators.elementwise import elementwise, round_half_even
@@ -74,7 +72,7 @@ def power(call: Call) -> Tensor:
         return map_elements(call, lambda x, y: te.cast(te.pow(*_as_floats(x, y)), x.dtype))
     if te.is_float(Y.dtype):
         return map_elements(call, _rounded_power)
-    return map_elements(call, _integer_power)
+    return _integer_power(call)
 
 
 def _float_chain(exponent: float) -> Callable[[Expr], Expr] | None:
@@ -105,16 +103,22 @@ def _rounded_power(x: Expr, y: Expr) -> Expr:
     return te.cast(te.select(te.abs(result - whole) <= te.abs(result) * 2.0**-50, whole, result), x.dtype)
 
 
-def _integer_power(x: Expr, y: Expr) -> Expr:
-    """The product of the squares of squares that the bits of y choose; a negative exponent has no integer power."""
-    kind = DTYPES[y.dtype]
-    result: Expr = te.constant(1, x.dtype)
-    square = x
-    for bit in range(kind.bits - (kind.kind == "int")):
-        is_set = te.not_equal(y // (1 << bit) % 2, 0)
-        result = te.select(is_set, result * square, result)
-        square = square * square
-    return result
+def _integer_power(call: Call) -> Tensor:
+    """The product of as many factors as the exponent says; a negative exponent has no integer power.
+
+    More factors than bits leave 0, 1, -1 or a number that has overflowed, so that only their parity still counts.
+    """
+    X, Y = call.tensor(0), call.tensor(1)
+    x, y = reader(call, 0), reader(call, 1)
+    bits = DTYPES[X.dtype].bits
+    k = te.reduce_axis(bits + 1, "k")
+    one = te.constant(1, X.dtype)
+
+    def factor(i: Sequence[Expr]) -> Expr:
+        exponent = te.cast(y(i), "int64")
+        return te.select(k < te.minimum(exponent, bits - exponent % 2), x(i), one)
+
+    return te.compute(broadcast_shape(call, X.shape, Y.shape), lambda *i: te.prod(factor(i), axis=k), call.name())
 
 
 @operator("BitShift")
@@ -149,7 +153,7 @@ def _power_of_two(y: Expr) -> Expr:
     result: Expr = te.constant(1, "int64")
     for bit in range(6):
         is_set = te.not_equal(exponent // (1 << bit) % 2, 0)
-        result = te.select(is_set, result * np.int64(1 << (1 << bit)), result)
+        result = result * te.select(is_set, te.constant(1 << (1 << bit), "int64"), te.constant(1, "int64"))
     return result
 
 

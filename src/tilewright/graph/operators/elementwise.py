@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from tilewright import te
-from tilewright.graph.operators.operands import broadcast_shape, element, known_number, map_elements, reader
+from tilewright.graph.operators.operands import broadcast_shape, element, known, known_number, map_elements, reader
 from tilewright.graph.operators.registry import Call, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
@@ -32,7 +32,7 @@ def sign(x: Expr) -> Expr:
 
 
 def round_half_even(x: Expr) -> Expr:
-    """The nearest whole number, of two the even one: in a sum with 2**23 the fraction has no room and is rounded off."""
+    """The nearest whole number, of two the even one: a sum with 2**23 has no room for the fraction and rounds it."""
     no_room = 2.0**52 if x.dtype == "float64" else 2.0**23
     size = te.abs(x)
     rounded = (size + no_room) - no_room
@@ -107,7 +107,7 @@ def clip(call: Call) -> Tensor:
 def _bound(call: Call, position: int, attribute: str) -> Expr | None:
     dtype = call.tensor(0).dtype
     if call.node.opset < 11:
-        value = call.attribute(attribute, None)
+        value: float | None = call.attribute(attribute, None)
         return None if value is None else te.constant(value, dtype)
     if position >= len(call.node.inputs) or not call.node.inputs[position]:
         return None
@@ -149,7 +149,11 @@ def cast(call: Call) -> Tensor:
 @operator("CastLike")
 def cast_like(call: Call) -> Tensor:
     """Elements in the type of the second operand."""
-    dtype = call.tensor(1).dtype
+    like = known(call, 1)
+    # An operand without elements has a type too, but no tensor.
+    dtype = call.tensor(1).dtype if like is None else like.dtype.name
+    if dtype not in te.DTYPES:
+        raise NotCompilableError(f"CastLike gives {dtype}, which kernels do not know")
     return map_elements(call, lambda x: te.cast(x, dtype), [0])
 
 

@@ -1,14 +1,13 @@
 """The order of the axes of images: ONNX has channels first, networks run fastest with channels last.
 
-A spatial operator is written once for both. Its ONNX form takes data [N, C, *spatial]; the form of the domain "tilewright"
-takes [N, *spatial, C], which passes put in the place of the other.
+A spatial operator is written once for both. Its ONNX form takes data [N, C, *spatial]; the form of our own domain takes
+[N, *spatial, C], and passes put it in the place of the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias, TypeVar
 
 from tilewright import te
@@ -55,8 +54,8 @@ def spatial_operator(name: str) -> Callable[[SpatialLowering], SpatialLowering]:
     """Register a function as the tensor expression of an operator in both layouts."""
 
     def register(function: SpatialLowering) -> SpatialLowering:
-        operator(name)(partial(function, layout=CHANNELS_FIRST))
-        operator(name, domain=OWN)(partial(function, layout=CHANNELS_LAST))
+        operator(name)(lambda call: function(call, CHANNELS_FIRST))
+        operator(name, domain=OWN)(lambda call: function(call, CHANNELS_LAST))
         return function
 
     return register

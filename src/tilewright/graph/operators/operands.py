@@ -1,4 +1,4 @@
-"""How operators read their operands: broadcasting as in NumPy, numbers that are known ahead, axes counted from the end."""
+"""How operators read their operands: NumPy's broadcasting, numbers that are known ahead, axes from the end."""
 
 from __future__ import annotations
 
@@ -33,6 +33,26 @@ def required_integers(call: Call, position: int) -> tuple[int, ...]:
     if found is None:
         raise NotCompilableError(f"{call.node.op} has no input {position}")
     return found
+
+
+def required_integer(call: Call, position: int) -> int:
+    """The one element of an operand that must be there and known ahead, such as an axis."""
+    found = required_integers(call, position)
+    check_lengths(call, 1, found)
+    return found[0]
+
+
+def check_lengths(call: Call, number: int, *operands: Sequence[object]) -> None:
+    """Operands and attributes that go together have as many elements as they should."""
+    for operand in operands:
+        if len(operand) != number:
+            raise NotCompilableError(f"{call.node.op} has {len(operand)} numbers where it needs {number}")
+
+
+def check_ndim(call: Call, X: Tensor, ndim: int) -> None:
+    """An operand has the number of dimensions that the operator is for."""
+    if X.ndim != ndim:
+        raise NotCompilableError(f"{call.node.op} is for {ndim} dimensions, but its input has the shape {X.shape}")
 
 
 def broadcast_shape(call: Call, *shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ class Phases:
     def padding(self) -> tuple[int, int]:
         """Where input 0 stands in the padded input, and how long that is."""
         reach = (self.num_taps - 1) * self.dilation
-        return reach - self.before // self.stride, reach + self.num_steps + self._offset_of(self.num_phases - 1)
+        return reach - self.before // self.stride, reach + self.num_steps + int(self._wraps)
 
     def locate(self, indices: Sequence[Expr]) -> tuple[Expr | None, Expr | None]:
         """Phase and step among the indices of `axes`; None where there is only one."""
@@ -77,30 +77,35 @@ class Phases:
         """Where in the padded input the phase reads for a tap, of which the last comes first."""
         position: Expr = tap if self.dilation == 1 else tap * self.dilation
         position = position if step is None else step + position
-        if phase is None or self._offset_of(self.num_phases - 1) == 0:
+        if phase is None or not self._wraps:
             return position
-        return (phase if self.stride == 2 else (phase + self._shift) // self.stride) + position
+        return position + (phase if self.stride == 2 else (phase + self._shift) // self.stride)
 
     def weight(self, phase: Expr | None, tap: Axis) -> Expr:
         """The tap of the kernel that it is."""
-        return self._first_tap(phase) + (self.num_taps - 1 - tap) * self.stride
+        last = (self.num_taps - 1) * self.stride
+        back: Expr = tap if self.stride == 1 else tap * self.stride
+        if phase is None:
+            return last + self._shift - back
+        return self._first_tap(phase) + (last - back) if last else self._first_tap(phase)
 
-    def is_missing(self) -> bool:
+    @property
+    def leaves_kernel(self) -> bool:
         """Whether some phase meets fewer taps than others, so that `weight` leaves the kernel."""
-        last = self.stride - 1 if self._offset_of(self.num_phases - 1) else self.num_phases - 1 + self._shift
+        last = self.stride - 1 if self._wraps else self.num_phases - 1 + self._shift
         return last + (self.num_taps - 1) * self.stride >= self.kernel
 
     @property
     def _shift(self) -> int:
         return self.before % self.stride
 
-    def _offset_of(self, phase: int) -> int:
-        return (phase + self._shift) // self.stride
+    @property
+    def _wraps(self) -> bool:
+        """Whether later phases begin with the next input, and with the first taps again."""
+        return self.num_phases - 1 + self._shift >= self.stride
 
-    def _first_tap(self, phase: Expr | None) -> Expr:
-        if phase is None:
-            return te.constant(self._shift, "int64")
-        if self._offset_of(self.num_phases - 1) == 0:
+    def _first_tap(self, phase: Expr) -> Expr:
+        if not self._wraps:
             return phase + self._shift if self._shift else phase
         return 1 - phase if self.stride == 2 else (phase + self._shift) % self.stride
 
@@ -166,9 +171,7 @@ def _spread(call: Call, X: Tensor, layout: Layout, dimensions: Sequence[Phases])
     return te.compute(shape, element, call.name("spread"))
 
 
-def _convolve(
-    call: Call, P: Tensor, W: Tensor, layout: Layout, dimensions: Sequence[Phases], group: int
-) -> Tensor:
+def _convolve(call: Call, P: Tensor, W: Tensor, layout: Layout, dimensions: Sequence[Phases], group: int) -> Tensor:
     """The sums of all phases: [N, *phases, *steps, channels], where the channels of groups have two axes."""
     num_inputs = layout.channel(P.shape) // group
     num_outputs = W.shape[-1] if layout.is_channels_last else W.shape[1]
@@ -187,7 +190,7 @@ def _convolve(
         tap = [p.weight(phase, r) for p, (phase, _), r in both]
         output: Expr | int = f if g or group == 1 else 0
         w = W[(*tap, source, output) if layout.is_channels_last else (source, output, *tap)]
-        missing = [r < p.kernel for p, r in zip(dimensions, tap, strict=True) if p.is_missing()]
+        missing = [r < p.kernel for p, r in zip(dimensions, tap, strict=True) if p.leaves_kernel]
         return te.sum(x * (te.select(reduce(te.logical_and, missing), w, 0) if missing else w), axis=over)
 
     extents = [p.axes for p in dimensions]

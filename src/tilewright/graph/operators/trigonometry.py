@@ -89,6 +89,15 @@ def _sine_and_cosine(x: Expr) -> tuple[Expr, Expr, Expr]:
     return quadrant, rest * _polynomial(_SIN, square), _polynomial(_COS, square)
 
 
+def _either(cond: Expr, a: float, b: float) -> Expr:
+    return te.select(cond, te.constant(a, "float64"), te.constant(b, "float64"))
+
+
+def _negated_where(cond: Expr, x: Expr) -> Expr:
+    """-x or x; a product, since both sides of a select would write x out."""
+    return x * _either(cond, -1.0, 1.0)
+
+
 def _is_odd(quadrant: Expr) -> Expr:
     return te.equal(quadrant, 1.0) | te.equal(quadrant, 3.0)
 
@@ -96,13 +105,13 @@ def _is_odd(quadrant: Expr) -> Expr:
 def _sin(x: Expr) -> Expr:
     quadrant, sine, cosine = _sine_and_cosine(x)
     size = te.select(_is_odd(quadrant), cosine, sine)
-    return te.select(quadrant >= 2.0, -size, size)
+    return _negated_where(quadrant >= 2.0, size)
 
 
 def _cos(x: Expr) -> Expr:
     quadrant, sine, cosine = _sine_and_cosine(x)
     size = te.select(_is_odd(quadrant), sine, cosine)
-    return te.select(te.equal(quadrant, 1.0) | te.equal(quadrant, 2.0), -size, size)
+    return _negated_where(te.equal(quadrant, 1.0) | te.equal(quadrant, 2.0), size)
 
 
 def _tan(x: Expr) -> Expr:
@@ -116,10 +125,9 @@ def _atan(x: Expr) -> Expr:
     ratio = te.select(is_steep, 1.0 / size, size)
     is_wide = ratio > math.tan(math.pi / 8)
     rest = te.select(is_wide, (ratio - 1.0) / (ratio + 1.0), ratio)
-    angle = rest * _polynomial(_ATAN, rest * rest)
-    angle = te.select(is_wide, angle + math.pi / 4, angle)
-    angle = te.select(is_steep, math.pi / 2 - angle, angle)
-    return te.select(x < 0.0, -angle, angle)
+    angle = rest * _polynomial(_ATAN, rest * rest) + _either(is_wide, math.pi / 4, 0.0)
+    angle = _negated_where(is_steep, angle) + _either(is_steep, math.pi / 2, 0.0)
+    return _negated_where(x < 0.0, angle)
 
 
 def _asin(x: Expr) -> Expr:
@@ -134,7 +142,7 @@ def _sinh(x: Expr) -> Expr:
     # Half the argument, twice: the whole one overflows where the result does not yet.
     half = te.exp(te.abs(x) * 0.5)
     size = (half * 0.5) * half - 0.5 / half / half
-    large = te.select(x < 0.0, -size, size)
+    large = _negated_where(x < 0.0, size)
     return te.select(te.abs(x) < 1.0, x * _polynomial(_SINH, x * x), large)
 
 
@@ -148,7 +156,7 @@ def _asinh(x: Expr) -> Expr:
     square = size * size
     near = log1p(size + square / (1.0 + te.sqrt(square + 1.0)))
     result = te.select(size > _LARGE, te.log(size) + math.log(2.0), near)
-    return te.select(x < 0.0, -result, result)
+    return _negated_where(x < 0.0, result)
 
 
 def _acosh(x: Expr) -> Expr:
@@ -158,7 +166,9 @@ def _acosh(x: Expr) -> Expr:
 
 
 def _atanh(x: Expr) -> Expr:
-    return 0.5 * log1p(2.0 * x / (1.0 - x))
+    size = te.abs(x)
+    result = 0.5 * log1p(2.0 * size / (1.0 - size))
+    return _negated_where(x < 0.0, result)
 
 
 def _in_float64(function: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:

@@ -77,9 +77,7 @@ def _num_windows(last_start: int, end: int, stride: int, is_rounded_up: bool) ->
     return number - 1 if (number - 1) * stride >= end else number
 
 
-def pad_windows(
-    call: Call, X: Tensor, layout: Layout, dimensions: Sequence[Window], value: float | Expr = 0
-) -> Tensor:
+def pad_windows(call: Call, X: Tensor, layout: Layout, dimensions: Sequence[Window], value: float | Expr = 0) -> Tensor:
     """X with what its windows need around it, as a stage of its own; X itself where they stay inside."""
     return pad_spatial(call, X, layout, [(w.before, w.padded_size) for w in dimensions], value)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,7 @@ class Net:
         *inputs: Value,
         shape: tuple[int, ...] | None = None,
         moments: tuple[float, float] | None = None,
-        **attributes: object,
+        **attributes: Any,
     ) -> Value:
         """A node of any operator; shape and moments (mean, variance) are those of the first input unless given."""
         label = self.label(op)
@@ -191,14 +192,14 @@ class Net:
         return self.op("Add", x, y, moments=(x.mean + y.mean, x.variance + y.variance))
 
     def max_pool(self, x: Value, kernel: int, stride: int, pad: int = 0) -> Value:
-        """The largest of each window of an image."""
-        return self._pool("MaxPool", x, kernel, stride, pad, dilations=[1, 1])
+        """The largest of each window."""
+        return self._pool("MaxPool", x, kernel, stride, pad, dilations=[1] * (len(x.shape) - 2))
 
     def average_pool(self, x: Value, kernel: int, stride: int, pad: int = 0) -> Value:
-        """The mean of each window of an image, its padding included."""
+        """The mean of each window, its padding included."""
         return self._pool("AveragePool", x, kernel, stride, pad, count_include_pad=1)
 
-    def _pool(self, op: str, x: Value, kernel: int, stride: int, pad: int, **attributes: object) -> Value:
+    def _pool(self, op: str, x: Value, kernel: int, stride: int, pad: int, **attributes: Any) -> Value:
         rank = len(x.shape) - 2
         window, strides, pads = ((size,) * rank for size in (kernel, stride, pad))
         return self.op(

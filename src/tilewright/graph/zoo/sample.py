@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from onnx import GraphProto, ModelProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
 from tilewright.errors import UsageError
 
-_PADDED_PART = 8
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def inputs(model: ModelProto, seed: int = 0) -> dict[str, npt.NDArray[np.generic]]:
@@ -24,23 +24,24 @@ def inputs(model: ModelProto, seed: int = 0) -> dict[str, npt.NDArray[np.generic
 
 def _array(graph: GraphProto, value: ValueInfoProto, random: np.random.Generator) -> npt.NDArray[np.generic]:
     dtype, shape = _dtype(value), _shape(value)
-    if np.issubdtype(dtype, np.floating):
+    if value.type.tensor_type.elem_type in _FLOATS:
         return random.standard_normal(shape, np.float32).astype(dtype)
-    if "mask" in value.name:
-        mask = np.ones(shape, dtype)
-        if shape:
-            mask[..., shape[-1] - shape[-1] // _PADDED_PART :] = 0
-        return mask
+    if "mask" in value.name and shape:
+        return np.broadcast_to(_mask_row(shape[-1]), shape).astype(dtype)
     return random.integers(0, _num_choices(graph, value.name), shape).astype(dtype)
+
+
+def _mask_row(length: int) -> npt.NDArray[np.bool_]:
+    return np.arange(length) < length - length // 8
 
 
 def _dtype(value: ValueInfoProto) -> np.dtype[np.generic]:
     elem_type = value.type.tensor_type.elem_type
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)) if elem_type else np.dtype(object)
-    if dtype.kind not in "biuf":
+    dtype: np.dtype[np.generic] | None = helper.tensor_dtype_to_np_dtype(elem_type) if elem_type else None
+    if dtype is None or not (dtype.kind in "iub" or elem_type in _FLOATS):
+        kind = TensorProto.DataType.Name(elem_type) if elem_type else "no tensor"
         raise UsageError(
-            f"random inputs are made of floats, integers and bools, but input {value.name} has "
-            f"{helper.tensor_dtype_to_string(elem_type) if elem_type else 'no tensor type'}; give it as a file"
+            f"random inputs are floats, integers and bools, but input {value.name} is {kind}; give it as a file"
         )
     return dtype
 

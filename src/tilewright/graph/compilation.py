@@ -1,0 +1,137 @@
+"""From a partition to a compiled model: kernels compiled, constants packed, memory planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.binary import KernelBinary
+from tilewright.codegen import Target
+from tilewright.codegen.native import LoadedObject
+from tilewright.graph.compiled import CompiledModel, KernelCode, Value
+from tilewright.graph.groups import KernelGroup, Partition
+from tilewright.graph.kernel_workers import CompiledJob, DefaultTrace, KernelJob, compile_kernels
+from tilewright.graph.segments import PlacedKernel, cut_into_steps
+from tilewright.runtime import Argument, KernelSpec, PackSpec
+from tilewright.runtime.packing import Packer
+from tilewright.schedule import Trace
+from tilewright.task import Task
+from tilewright.te import numpy_dtype
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how many of the different kernels are compiled, and how many there are."""
+
+
+def naive_trace(task: Task) -> Trace:
+    """The plain loops of a task: correct and slow."""
+    return Trace()
+
+
+def compile_model(
+    partition: Partition,
+    traces: Mapping[str, Trace],
+    target: Target,
+    threads: int,
+    *,
+    default_trace: DefaultTrace = naive_trace,
+    on_progress: Progress | None = None,
+) -> CompiledModel:
+    """Compile a network. `traces` are by the hashes of their tasks; `default_trace` serves those that have none.
+
+    Equal tasks share their code. Every constant is packed here, once; what only packed forms are read of is not kept.
+    """
+    tasks = [weighted.task for weighted in partition.tasks]
+    jobs = [
+        KernelJob(task, traces.get(task.hash, default_trace), target, threads, f"tw_{index}")
+        for index, task in enumerate(tasks)
+    ]
+    report = on_progress or (lambda done, total: None)
+    compiled = compile_kernels(jobs, lambda done: report(done, len(jobs)))
+    constants = _Constants(partition, {task.hash: job for task, job in zip(tasks, compiled, strict=True)}, threads)
+    kernels = {
+        task.hash: PlacedKernel(index, job.binary.entry.workspace_bytes)
+        for index, (task, job) in enumerate(zip(tasks, compiled, strict=True))
+    }
+    steps, outputs = cut_into_steps(partition, kernels, constants)
+    graph = partition.graph
+    return CompiledModel(
+        name=graph.name,
+        target=str(target),
+        features=tuple(sorted(target.enabled_features)),
+        threads=threads,
+        inputs=tuple(Value(name, graph.types.get(name)) for name in graph.inputs),
+        outputs=outputs,
+        kernels=tuple(_code(task, job.binary) for task, job in zip(tasks, compiled, strict=True)),
+        steps=steps,
+        weights=tuple(constants.weights),
+        constants=tuple(constants.constants),
+    )
+
+
+def _code(task: Task, binary: KernelBinary) -> KernelCode:
+    return KernelCode(task.name, binary.entry.symbol, binary.entry.scratch_bytes, binary.object_code)
+
+
+class _Constants:
+    """The constants of a network, each in the forms in which it is read."""
+
+    def __init__(self, partition: Partition, compiled: Mapping[str, CompiledJob], threads: int) -> None:
+        self._plain = partition.graph.constants
+        self._packing = _Packing({key: job.packer for key, job in compiled.items()}, threads)
+        self._indices: dict[tuple[str, ...], int] = {}
+        self.weights: list[npt.NDArray[Any]] = []
+        self.constants: list[npt.NDArray[Any]] = []
+
+    def weight(self, name: str, group: KernelGroup, position: int) -> int:
+        packer = self._packing.packer(group.task, position)
+        key = (name,) if packer is None else (name, group.task.hash, str(position))
+        if key not in self._indices:
+            tensor = group.task.inputs[position]
+            plain = _as_stored(self._plain[name], tensor.dtype).reshape(tensor.shape)
+            self._indices[key] = len(self.weights)
+            self.weights.append(plain if packer is None else packer(plain))
+        return self._indices[key]
+
+    def constant(self, name: str) -> int:
+        key = ("", name)
+        if key not in self._indices:
+            self._indices[key] = len(self.constants)
+            self.constants.append(np.asarray(self._plain[name], order="C"))
+        return self._indices[key]
+
+
+class _Packing:
+    """The functions that pack constants, loaded as one library; kernels are by the hashes of their tasks."""
+
+    def __init__(self, kernels: Mapping[str, KernelBinary], threads: int) -> None:
+        packing = {key: binary for key, binary in kernels.items() if binary.packs}
+        self._loaded = LoadedObject(*(binary.object_code for binary in packing.values()))
+        self._threads = threads
+        self._packs = {(key, pack.position): pack for key, binary in packing.items() for pack in binary.packs}
+
+    def packer(self, task: Task, position: int) -> Packer | None:
+        """What packs the input at `position`; None where it is read as it is."""
+        pack = self._packs.get((task.hash, position))
+        if pack is None:
+            return None
+        tensor = task.inputs[position]
+        spec = PackSpec(
+            entry_address=self._loaded.address(pack.entry.symbol),
+            shape=pack.shape,
+            dtype=pack.dtype,
+            workspace_bytes=pack.entry.workspace_bytes,
+            scratch_bytes=pack.entry.scratch_bytes,
+            nbytes=pack.nbytes,
+        )
+        kernel = KernelSpec(task.name, (), (), spec.entry_address, 0, 0, self._threads, keepalive=self._loaded)
+        return Packer(kernel, Argument(tensor.name, tensor.dtype, tensor.shape, is_constant=True), spec)
+
+
+def _as_stored(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+    """The array as kernels read it: its elements one after the other, bfloat16 as its bits."""
+    bits = array.view(np.uint16) if array.dtype.name == "bfloat16" else array
+    assert bits.dtype == numpy_dtype(dtype), f"a constant of {bits.dtype} is read as {dtype}"
+    return np.require(bits, requirements=["C", "ALIGNED"])

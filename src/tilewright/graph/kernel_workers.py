@@ -1,0 +1,194 @@
+"""Compiling the kernels of a network on all processors.
+
+LLVM compiles one module at a time in a process, and lowering is Python: threads would gain a tenth. So this process
+compiles together with others, each of which answers one job after the other. A process that is lost costs nothing but
+time: its job is done here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from typing import TypeAlias
+
+from tilewright.binary import KernelBinary
+from tilewright.codegen import Target
+from tilewright.compile import compile_schedule
+from tilewright.errors import TilewrightError
+from tilewright.runtime import default_threads
+from tilewright.schedule import Trace
+from tilewright.task import Task
+
+DefaultTrace: TypeAlias = Callable[[Task], Trace]
+
+# Starting a process takes about as long as compiling this many kernels.
+_JOBS_A_PROCESS = 4
+# The interpreter finds what this one finds, whatever has been done to sys.path since it started.
+_PROGRAM = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from tilewright.graph.kernel_workers import serve
+serve(int(sys.argv[2]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelJob:
+    """One kernel to compile: by its trace, or by the one that `default_trace` chooses."""
+
+    task: Task
+    trace: Trace | DefaultTrace
+    target: Target
+    threads: int
+    symbol_prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledJob:
+    """A kernel, and its twin for this machine, which packs the constants here."""
+
+    binary: KernelBinary
+    packer: KernelBinary
+
+
+def compile_kernels(jobs: Sequence[KernelJob], on_done: Callable[[int], None]) -> list[CompiledJob]:
+    """Compile all jobs; `on_done` is called with how many are done, by one thread at a time.
+
+    A function that chooses traces runs in the other processes too if they can import it.
+    """
+    num_workers = min(default_threads() - 1, len(jobs) // _JOBS_A_PROCESS)
+    if num_workers > 0:
+        jobs = [job if _is_portable(job.trace) else replace(job, trace=_chosen(job)) for job in jobs]
+    work = _Work(jobs, on_done)
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(_worker_process()) for _ in range(num_workers)]
+        stack.callback(work.stop)
+        feeders = [threading.Thread(target=work.feed, args=(connection,), daemon=True) for connection in connections]
+        for feeder in feeders:
+            feeder.start()
+        work.compile_here()
+        for feeder in feeders:
+            feeder.join()
+        work.compile_here()  # what a lost process has left
+    return work.results()
+
+
+class _Work:
+    """The jobs that wait, and what has come of the others."""
+
+    def __init__(self, jobs: Sequence[KernelJob], on_done: Callable[[int], None]) -> None:
+        self._jobs = jobs
+        self._on_done = on_done
+        self._waiting = deque(range(len(jobs)))
+        self._done: dict[int, CompiledJob] = {}
+        self._error: TilewrightError | None = None
+        self._lock = threading.Lock()
+
+    def compile_here(self) -> None:
+        for index in self._take():
+            self._put(index, compile_job(self._jobs[index]))
+
+    def feed(self, connection: Connection) -> None:
+        """Have another process compile, for as long as there are jobs and it lives."""
+        for index in self._take():
+            try:
+                connection.send(self._jobs[index])
+                answer = connection.recv()
+            except (EOFError, OSError):
+                self._waiting.append(index)
+                return
+            if isinstance(answer, TilewrightError):
+                self._error = answer
+                self.stop()
+                return
+            self._put(index, answer)
+
+    def stop(self) -> None:
+        self._waiting.clear()
+
+    def results(self) -> list[CompiledJob]:
+        if self._error is not None:
+            raise self._error
+        return [self._done[index] for index in range(len(self._jobs))]
+
+    def _take(self) -> Iterator[int]:
+        with contextlib.suppress(IndexError):
+            while True:
+                yield self._waiting.popleft()
+
+    def _put(self, index: int, result: CompiledJob) -> None:
+        with self._lock:
+            self._done[index] = result
+            self._on_done(len(self._done))
+
+
+def compile_job(job: KernelJob) -> CompiledJob:
+    """Compile one kernel in this process."""
+    trace = _chosen(job)
+    compiled = compile_schedule(trace.apply(job.task), job.target, job.threads, job.symbol_prefix)
+    binary = KernelBinary.of(compiled)
+    if not binary.packs or job.target.is_native:
+        return CompiledJob(binary, binary)
+    # The packed layout is the schedule's: it is the same on every target.
+    here = compile_schedule(trace.apply(job.task), Target.native(), 1, job.symbol_prefix)
+    return CompiledJob(binary, KernelBinary.of(here))
+
+
+def serve(socket_fd: int) -> None:
+    """Answer jobs until the other end closes."""
+    connection = Connection(socket_fd)
+    with contextlib.suppress(EOFError, ConnectionError):
+        while True:
+            job = connection.recv()
+            try:
+                answer: CompiledJob | TilewrightError = compile_job(job)
+            except TilewrightError as error:
+                answer = error
+            connection.send(answer)
+
+
+@contextlib.contextmanager
+def _worker_process() -> Iterator[Connection]:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        # A session of its own: Ctrl-C at the terminal is for this process, which ends the other.
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    connection = Connection(os.dup(ours.fileno()))
+    ours.close()
+    try:
+        yield connection
+    finally:
+        process.kill()
+        process.wait()
+        connection.close()
+
+
+def _chosen(job: KernelJob) -> Trace:
+    return job.trace if isinstance(job.trace, Trace) else job.trace(job.task)
+
+
+def _is_portable(trace: Trace | DefaultTrace) -> bool:
+    """Whether another process can have it: this one's main program is not there."""
+    if getattr(trace, "__module__", None) == "__main__":
+        return False
+    try:
+        pickle.dumps(trace)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True

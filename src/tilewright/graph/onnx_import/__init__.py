@@ -1,0 +1,48 @@
+"""ONNX in: `load_model` reads a model and gives its graph, with static shapes and without shape arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+
+from onnx import ModelProto
+
+from tilewright.graph.graph import Graph
+from tilewright.graph.onnx_import.importer import Importer
+from tilewright.graph.onnx_import.inputs import fixed_input_types
+from tilewright.graph.onnx_import.reading import opsets_of, read_model
+from tilewright.graph.onnx_import.structure import all_names, check_operators, ordered_nodes
+
+__all__ = ["load_model"]
+
+
+def load_model(
+    source: str | PathLike[str] | bytes | ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> Graph:
+    """The graph of an ONNX model, of opset 11 or newer; onnx converts an older one.
+
+    `shapes` gives the shapes of inputs whose dimensions the model leaves open. What does not depend on the inputs is
+    computed here; an input that has an initializer is a constant.
+    """
+    model = read_model(source)
+    opsets = opsets_of(model)
+    check_operators(model.graph.node, opsets)
+    nodes = ordered_nodes(model.graph)
+    importer = Importer(all_names(model.graph))
+    importer.add_initializers(model.graph, {})
+    inputs = [value for value in model.graph.input if value.name not in importer.constants]
+    for name, proto in fixed_input_types(inputs, shapes or {}).items():
+        importer.set_type(name, proto)
+    importer.add_nodes(nodes, opsets)
+    name = model.graph.name
+    if not name and isinstance(source, str | PathLike):
+        name = Path(fspath(source)).stem
+    return Graph(
+        name=name or "network",
+        inputs=tuple(value.name for value in inputs),
+        outputs=tuple(value.name for value in model.graph.output),
+        nodes=importer.nodes,
+        constants=importer.constants,
+        types=importer.types,
+    )

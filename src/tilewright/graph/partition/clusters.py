@@ -1,0 +1,234 @@
+"""Which nodes share a kernel.
+
+A cluster has one result, and all others of its values are read inside: so no two clusters can wait for each other. It
+grows forward by the nodes that its result goes through, and backward by the nodes that nobody else reads.
+
+1. Products take what follows them element by element, those deepest in the network first: of two branches that are
+   added, the longer one takes the addition. A transposition that keeps the last axis becomes the order of the results.
+2. Products take the movements and the padding before them, and what is computed for their epilogue alone.
+3. Reductions of rows take what follows row by row, other reductions too, and what comes before: a layer norm, say.
+4. What is left are maps. The last one takes those before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tilewright.graph.partition.forms import Kind
+from tilewright.graph.partition.network import Network
+from tilewright.graph.partition.reads import (
+    common_prefix,
+    is_at_own_place,
+    is_costly,
+    is_padding,
+    keeps_lanes,
+    permutation,
+    reads_each_once,
+)
+from tilewright.te import Read, Tensor, Var, collect_reads
+
+# Larger ones compile slowly and gain nothing.
+_MAX_NODES = 48
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Nodes that become one kernel, which computes `result`."""
+
+    kind: Kind
+    nodes: list[int]
+    result: str
+    front: set[int]
+    """The first node, and those that bring it its operands."""
+    num_row_axes: int
+    """Of a reduction: the leading axes that everything in it runs over, row by row."""
+
+
+Accepts = Callable[[Cluster, int, frozenset[str]], bool]
+
+
+class Clusters:
+    """The clusters of a network, as they grow."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.cluster_of: dict[int, Cluster] = {}
+        deepest_first = sorted(network.alive, key=lambda n: -network.depth[n])
+        products = [self._start(n) for n in deepest_first if network.kind(n) is Kind.PRODUCT]
+        for cluster in products:
+            self._grow_forward(cluster, self._is_epilogue)
+        for cluster in products:
+            self._grow_backward(cluster, self._feeds_product)
+        for n in network.alive:
+            if network.kind(n) is Kind.REDUCTION and n not in self.cluster_of:
+                cluster = self._start(n)
+                self._grow_forward(cluster, self._is_in_rows)
+                self._grow_backward(cluster, self._feeds_reduction)
+        for n in reversed(network.alive):
+            if network.kind(n) is Kind.MAP and n not in self.cluster_of:
+                self._grow_backward(self._start(n), self._feeds_map)
+
+    def all(self) -> list[Cluster]:
+        """Each cluster once."""
+        return list({id(cluster): cluster for cluster in self.cluster_of.values()}.values())
+
+    def _start(self, n: int) -> Cluster:
+        cluster = Cluster(self.network.kind(n), [n], self.network.result(n), {n}, self._row_axes_inside(n))
+        self.cluster_of[n] = cluster
+        return cluster
+
+    # --- forward -----------------------------------------------------------------------------------------------------
+
+    def _grow_forward(self, cluster: Cluster, accepts: Accepts) -> None:
+        while len(cluster.nodes) < _MAX_NODES:
+            following = self._following(cluster, accepts)
+            if not following:
+                return
+            cluster.nodes += following
+            cluster.result = self.network.result(following[-1])
+            self.cluster_of.update((n, cluster) for n in following)
+
+    def _following(self, cluster: Cluster, accepts: Accepts) -> list[int]:
+        """The nodes between the result and the next value that all its readers lead to, if all of them fit."""
+        network = self.network
+        last = cluster.result
+        values = {last}
+        found: list[int] = []
+        waiting = set(network.readers.get(last, ()))
+        while waiting and last not in network.outputs:
+            n = min(waiting)
+            if n in self.cluster_of or not accepts(cluster, n, frozenset(values)):
+                return []
+            waiting.remove(n)
+            found.append(n)
+            if not waiting:
+                return found
+            last = network.result(n)
+            values.add(last)
+            waiting |= set(network.readers.get(last, ()))
+        return []
+
+    def _is_epilogue(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
+        """A map of the elements at their own places; or a transposition of the results that keeps the last axis."""
+        network = self.network
+        if network.kind(n) is not Kind.MAP:
+            return False
+        if all(is_at_own_place(read, stage) for stage, read in network.reads(n, values)):
+            return True
+        movement = network.movement(n)
+        order = None if movement is None else permutation(movement, network.forms[n].outputs[0].axes)
+        return order is not None and len(values) == 1 and keeps_lanes(order, network.shape(cluster.result))
+
+    def _is_in_rows(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
+        """A map of the elements at their own places; or a map or a reduction that stays in its row."""
+        network = self.network
+        if network.kind(n) not in (Kind.MAP, Kind.REDUCTION):
+            return False
+        reads = network.reads(n, values)
+        if network.kind(n) is Kind.MAP and all(is_at_own_place(read, stage) for stage, read in reads):
+            return True
+        stages = network.forms[n].stages
+        return self._stays_in_rows(cluster, min(self._row_axes_inside(n), _common_prefix(reads)), stages)
+
+    def _stays_in_rows(self, cluster: Cluster, num_axes: int, stages: Sequence[Tensor]) -> bool:
+        """Whether these stages run over the rows of the cluster, of which `num_axes` axes at most are common."""
+        common = min(num_axes, cluster.num_row_axes)
+        rows = self.network.shape(cluster.result)[:common]
+        if math.prod(rows) == 1 or any(stage.shape[:common] != rows for stage in stages):
+            return False
+        cluster.num_row_axes = common
+        return True
+
+    def _row_axes_inside(self, n: int) -> int:
+        """The leading axes along which the stages of the node read each other."""
+        stages = self.network.forms[n].stages
+        inside = [(stage, read) for stage in stages for read in _reads(stage) if read.tensor in stages]
+        return min(_common_prefix(inside), *(stage.ndim for stage in stages))
+
+    # --- backward ----------------------------------------------------------------------------------------------------
+
+    def _grow_backward(self, cluster: Cluster, accepts: Accepts) -> None:
+        """Take the maps that only the cluster reads, the last ones first."""
+        network = self.network
+        refused: set[int] = set()
+        while len(cluster.nodes) < _MAX_NODES:
+            n = max(self._only_read_by(cluster) - refused, default=None)
+            if n is None:
+                return
+            if not accepts(cluster, n, frozenset(network.wanted[n])):
+                refused.add(n)
+                continue
+            if cluster.front.intersection(network.readers[network.result(n)]):
+                cluster.front.add(n)
+            cluster.nodes.append(n)
+            self.cluster_of[n] = cluster
+
+    def _only_read_by(self, cluster: Cluster) -> set[int]:
+        """The maps without a cluster whose readers are all in this one."""
+        network = self.network
+        values = {name for n in cluster.nodes for name in network.nodes[n].inputs if name in network.producer}
+        return {
+            n
+            for name in values - network.outputs
+            if (n := network.producer[name]) not in self.cluster_of
+            and network.kind(n) is Kind.MAP
+            and set(network.readers[name]).issubset(cluster.nodes)
+        }
+
+    def _feeds_product(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
+        """A movement that a product can do in passing, padding, or a map for the epilogue alone."""
+        network = self.network
+        readers = network.readers[network.result(n)]
+        if cluster.front.intersection(readers):
+            is_simple = network.movement(n) is not None or self._is_padding(n)
+            return is_simple and network.reads_lanes([n, *sorted(cluster.front)])
+        if network.movement(n) is not None:
+            return True
+        return all(is_at_own_place(read, stage) for stage, read in self._reads_by(readers, values))
+
+    def _is_padding(self, n: int) -> bool:
+        stages = self.network.forms[n].stages
+        return len(stages) == 1 and stages[0].body is not None and is_padding(stages[0].body)
+
+    def _reads_by(self, readers: Sequence[int], values: frozenset[str]) -> list[tuple[Tensor, Read]]:
+        return [found for reader in readers for found in self.network.reads(reader, values)]
+
+    def _feeds_reduction(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
+        """A map that is computed row by row, or one so cheap that it may be computed again; padding of windows."""
+        network = self.network
+        stages = network.forms[n].stages
+        reads = self._reads_by(network.readers[network.result(n)], values)
+        num_axes = min(self._row_axes_inside(n), _common_prefix(reads))
+        if self._is_padding(n) or self._stays_in_rows(cluster, num_axes, stages):
+            return True
+        is_cheap = len(stages) == 1 and stages[0].body is not None and not is_costly(stages[0].body)
+        return is_cheap and all(_is_read_at_variables(read) for _, read in reads)
+
+    def _feeds_map(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
+        """A movement, or a map that is not computed more often than by itself."""
+        network = self.network
+        if network.movement(n) is not None:
+            return True
+        reads = self._reads_by(network.readers[network.result(n)], values)
+        readers = {stage for stage, _ in reads}
+        return len({read.indices for _, read in reads}) <= len(readers) and all(
+            reads_each_once([read], stage) for stage, read in reads
+        )
+
+
+def _reads(stage: Tensor) -> list[Read]:
+    assert stage.body is not None
+    return collect_reads(stage.body)
+
+
+def _common_prefix(reads: Sequence[tuple[Tensor, Read]]) -> int:
+    """The leading axes that all of the reads have in common with their stages; as many as there are without reads."""
+    return min((common_prefix(read, stage.axes) for stage, read in reads), default=1 << 30)
+
+
+def _is_read_at_variables(read: Read) -> bool:
+    """Whether each element is read once: every index is a variable of its own."""
+    variables = [index for index in read.indices if isinstance(index, Var)]
+    return len(variables) == len(read.indices) == len(set(variables))

@@ -1,0 +1,42 @@
+"""The task of a cluster: its nodes as one tensor expression, from placeholders for what it reads to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.graph.partition.forms import Operands, express_node
+from tilewright.graph.partition.network import Network
+from tilewright.graph.partition.split_axes import split_axes
+from tilewright.graph.partition.stages import inlined, with_fewest_stages, with_structural_names
+from tilewright.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A task, and the values of the graph that its inputs and outputs hold; their shapes there may be coarser."""
+
+    task: Task
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def kernel_of(network: Network, nodes: Sequence[int], results: Sequence[str]) -> Kernel:
+    """The kernel that computes `results` by these nodes, which are in the order of the graph."""
+    operands = Operands(network.graph)
+    for n in nodes:
+        operands.results.update(express_node(network.nodes[n], operands, network.wanted[n], f"n{n}_"))
+    names = {tensor: name for name, tensor in operands.placeholders.items()}
+    outputs = inlined([operands.results[name] for name in results])
+    if len(outputs) == 1:
+        output, finer = split_axes(outputs[0])
+        outputs = (output,)
+        names |= {new: names[old] for old, new in finer.items()}
+    placeholders, outputs = with_structural_names(with_fewest_stages(outputs))
+    task = Task(tuple(placeholders.values()), outputs, _name(network, nodes))
+    return Kernel(task, tuple(names[tensor] for tensor in placeholders), tuple(results))
+
+
+def _name(network: Network, nodes: Sequence[int]) -> str:
+    """The operators in the order of the graph, such as conv_add_relu; of repeated ones the first."""
+    return "_".join(dict.fromkeys(network.nodes[n].op.lower() for n in nodes))

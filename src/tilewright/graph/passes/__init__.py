@@ -1,0 +1,53 @@
+"""Rewrites of the graph that keep what it computes. A pass takes a graph and gives another; one file a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tilewright.graph.graph import Graph
+from tilewright.graph.passes.affine import fold_affine
+from tilewright.graph.passes.batch_norm import expand_batch_norm
+from tilewright.graph.passes.canonical import canonicalize
+from tilewright.graph.passes.channels_last import use_channels_last
+from tilewright.graph.passes.constants import fold_constants
+from tilewright.graph.passes.dead_code import remove_dead_code
+from tilewright.graph.passes.flattened_weights import permute_weight_rows
+from tilewright.graph.passes.identities import drop_identities
+from tilewright.graph.passes.layer_norm import recognize_layer_norm
+from tilewright.graph.passes.pads import merge_pads
+from tilewright.graph.passes.reshapes import merge_movements
+from tilewright.graph.passes.subexpressions import share_subexpressions
+from tilewright.graph.passes.transposes import move_transposes
+
+__all__ = ["PASSES", "Pass", "optimize"]
+
+Pass: TypeAlias = Callable[[Graph], Graph]
+
+PASSES: tuple[Pass, ...] = (
+    remove_dead_code,
+    drop_identities,
+    canonicalize,
+    fold_constants,
+    share_subexpressions,
+    merge_pads,
+    expand_batch_norm,
+    recognize_layer_norm,
+    fold_affine,
+    use_channels_last,
+    move_transposes,
+    recognize_layer_norm,  # of channels, which are last by now
+    fold_affine,
+    merge_movements,
+    permute_weight_rows,
+    drop_identities,
+    fold_constants,
+    share_subexpressions,
+)
+
+
+def optimize(graph: Graph) -> Graph:
+    """The graph ready to be cut into kernels; the one given stays as it is."""
+    for run in PASSES:
+        graph = run(graph)
+    return graph

@@ -1,0 +1,238 @@
+"""Folds scales and shifts by constants into the constants of the nodes before them.
+
+A scale goes up through linear nodes to the nearest weights: through the sum with a bias, and, if it is one number,
+through products, transposes and reshapes too. So do batch norms behind convolutions, and the scale of attention's
+scores, which ends in the weights of the query. A shift ends in a bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.graph.graph import ONNX, Graph, Node
+from tilewright.graph.passes.editor import Editor
+from tilewright.te import DTYPES
+
+Factor: TypeAlias = npt.NDArray[np.float64]
+Combine: TypeAlias = Callable[[Factor, Factor], Factor]
+
+
+def fold_affine(graph: Graph) -> Graph:
+    """Mul, Div, Add and Sub with a constant disappear where constants before them can take it."""
+    editor = Editor(graph)
+    for old in graph.nodes:
+        node = editor.current(old)
+        folded = _folded(editor, node)
+        if folded is None:
+            editor.keep(node)
+        else:
+            editor.replace(node.outputs[0], folded)
+    return editor.finish()
+
+
+def _folded(editor: Editor, node: Node) -> str | None:
+    """The value that takes the place of a scale or a shift."""
+    if node.domain != ONNX or node.op not in ("Mul", "Div", "Add", "Sub"):
+        return None
+    result = editor.types[node.outputs[0]]
+    if result is None or result.dtype not in DTYPES or DTYPES[result.dtype].kind != "float":
+        return None
+    source, other = node.inputs
+    if node.op in ("Mul", "Add") and source in editor.constants:
+        source, other = other, source
+    if other not in editor.constants or source in editor.constants or editor.types[source] != result:
+        return None
+    number = editor.constants[other].astype(np.float64)
+    with np.errstate(divide="ignore"):
+        number = 1 / number if node.op == "Div" else -number if node.op == "Sub" else number
+    if not np.all(np.isfinite(number)):
+        return None
+    return _scaled(editor, source, number) if node.op in ("Mul", "Div") else _shifted(editor, source, number)
+
+
+def _scaled(editor: Editor, name: str, factor: Factor) -> str | None:
+    """A value times `factor`, made by changing the constants that went into it."""
+    node = editor.sole_producer(name)
+    if node is None or node.domain != ONNX:
+        return None
+    match node.op:
+        case "Conv" | "ConvTranspose":
+            return _scaled_convolution(editor, node, factor)
+        case "MatMul":
+            return _scaled_product(editor, node, factor)
+        case "LayerNormalization":
+            return _scaled_norm(editor, node, factor)
+        case "Mul":
+            return _with_operand(editor, node, np.multiply, factor)
+        case "Add":
+            return _scaled_sum(editor, node, factor)
+        case "Transpose" | "Reshape" if factor.size == 1:
+            source = _scaled(editor, node.inputs[0], factor.reshape(()))
+            return None if source is None else _copy(editor, node, (source, *node.inputs[1:]))
+        case _:
+            return None
+
+
+def _shifted(editor: Editor, name: str, shift: Factor) -> str | None:
+    """A value plus `shift`, made by changing the constants that went into it."""
+    node = editor.sole_producer(name)
+    if node is None or node.domain != ONNX:
+        return None
+    match node.op:
+        case "Conv" | "ConvTranspose":
+            added = _per_channel(editor, node, shift)
+            if added is None or not _has_known_bias(editor, node):
+                return None
+            return _copy(editor, node, (*node.inputs[:2], _bias(editor, node, _old_bias(editor, node) + added)))
+        case "LayerNormalization":
+            return _shifted_norm(editor, node, shift)
+        case "Add":
+            return _with_operand(editor, node, np.add, shift)
+        case _:
+            return None
+
+
+# --- convolutions --------------------------------------------------------------------------------------------------
+
+
+def _per_channel(editor: Editor, node: Node, number: Factor) -> Factor | None:
+    """A number for each channel of an image; None where a number differs within one."""
+    shape = editor.type(node.outputs[0]).shape
+    full = number.reshape((1,) * (len(shape) - number.ndim) + number.shape)
+    if any(size != 1 for axis, size in enumerate(full.shape) if axis != 1):
+        return None
+    return np.broadcast_to(full.reshape(-1), (shape[1],))
+
+
+def _has_known_bias(editor: Editor, node: Node) -> bool:
+    return len(node.inputs) < 3 or not node.inputs[2] or node.inputs[2] in editor.constants
+
+
+def _old_bias(editor: Editor, node: Node) -> Factor:
+    if len(node.inputs) < 3 or not node.inputs[2]:
+        return np.zeros(editor.type(node.outputs[0]).shape[1])
+    return editor.constants[node.inputs[2]].astype(np.float64)
+
+
+def _bias(editor: Editor, node: Node, value: Factor) -> str:
+    dtype = editor.type(node.outputs[0]).dtype
+    return editor.constant(value.astype(dtype), f"{node.outputs[0]}.bias")
+
+
+def _scaled_convolution(editor: Editor, node: Node, factor: Factor) -> str | None:
+    factors = _per_channel(editor, node, factor)
+    if factors is None or node.inputs[1] not in editor.constants or not _has_known_bias(editor, node):
+        return None
+    weights = editor.constants[node.inputs[1]]
+    wide = weights.astype(np.float64)
+    if node.op == "Conv":
+        scaled = wide * factors.reshape(-1, *[1] * (weights.ndim - 1))
+    else:
+        # [C, M / group, *kernel]: the channels of a group are rows, its outputs are columns.
+        group = cast(int, node.attributes.get("group", 1))
+        rows = wide.reshape(group, -1, *weights.shape[1:])
+        scaled = rows * factors.reshape(group, 1, -1, *[1] * (weights.ndim - 2))
+    new = editor.constant(scaled.reshape(weights.shape).astype(weights.dtype), node.inputs[1])
+    inputs = [node.inputs[0], new]
+    if len(node.inputs) > 2 and node.inputs[2]:
+        inputs.append(_bias(editor, node, _old_bias(editor, node) * factors))
+    return _copy(editor, node, inputs)
+
+
+# --- other nodes ---------------------------------------------------------------------------------------------------
+
+
+def _scaled_product(editor: Editor, node: Node, factor: Factor) -> str | None:
+    left, right = node.inputs
+    is_number = factor.size == 1
+    if right in editor.constants:
+        weights = editor.constants[right]
+        columns = factor.reshape(()) if is_number else factor.reshape(-1)
+        if not is_number and (weights.ndim < 2 or factor.shape[-1:] != (factor.size,)):
+            return None
+        new = (weights.astype(np.float64) * columns).astype(weights.dtype)
+        return _copy(editor, node, (left, editor.constant(new, right)))
+    if not is_number:
+        return None
+    for position, name in enumerate(node.inputs):
+        source = _scaled(editor, name, factor.reshape(()))
+        if source is not None:
+            return _copy(editor, node, (source, right) if position == 0 else (left, source))
+    return None
+
+
+def _scaled_sum(editor: Editor, node: Node, factor: Factor) -> str | None:
+    source, constant = _constant_operand(editor, node)
+    new = _combined(editor, constant, np.multiply, factor)
+    if new is None:
+        return None
+    scaled = _scaled(editor, source, factor)
+    return None if scaled is None else _copy(editor, node, (scaled, editor.constant(new, constant)))
+
+
+def _with_operand(editor: Editor, node: Node, combine: Combine, number: Factor) -> str | None:
+    """The same node with its constant operand changed."""
+    source, constant = _constant_operand(editor, node)
+    new = _combined(editor, constant, combine, number)
+    return None if new is None else _copy(editor, node, (source, editor.constant(new, constant)))
+
+
+def _combined(editor: Editor, constant: str, combine: Combine, number: Factor) -> npt.NDArray[np.generic] | None:
+    """A new constant from an old one, if it is not larger than both that go into it."""
+    if not constant:
+        return None
+    value = editor.constants[constant]
+    new = combine(value.astype(np.float64), number)
+    return new.astype(value.dtype) if new.size <= max(value.size, number.size) else None
+
+
+def _constant_operand(editor: Editor, node: Node) -> tuple[str, str]:
+    """The two operands of a Mul or Add, the constant one last; "" where neither is."""
+    left, right = node.inputs
+    if left in editor.constants:
+        left, right = right, left
+    return (left, right) if right in editor.constants else (left, "")
+
+
+def _norm_shape(editor: Editor, node: Node) -> tuple[int, ...]:
+    shape = editor.type(node.inputs[0]).shape
+    axis = cast(int, node.attributes.get("axis", -1))
+    return shape[axis % len(shape) :]
+
+
+def _within_norm(editor: Editor, node: Node, number: Factor) -> Factor | None:
+    """A number for each element that is normalised together; None where it differs between rows."""
+    shape = _norm_shape(editor, node)
+    rows = number.shape[: max(0, number.ndim - len(shape))]
+    if any(size != 1 for size in rows) or any(name and name not in editor.constants for name in node.inputs[1:]):
+        return None
+    return np.broadcast_to(number.reshape(number.shape[len(rows) :]), shape)
+
+
+def _scaled_norm(editor: Editor, node: Node, factor: Factor) -> str | None:
+    factors = _within_norm(editor, node, factor)
+    if factors is None:
+        return None
+    inputs = [node.inputs[0]]
+    for name in filter(None, node.inputs[1:]):
+        value = editor.constants[name]
+        inputs.append(editor.constant((value.astype(np.float64) * factors).astype(value.dtype), name))
+    return _copy(editor, node, inputs)
+
+
+def _shifted_norm(editor: Editor, node: Node, shift: Factor) -> str | None:
+    shifts = _within_norm(editor, node, shift)
+    if shifts is None:
+        return None
+    scale = editor.constants[node.inputs[1]]
+    old = editor.constants[node.inputs[2]] if len(node.inputs) > 2 and node.inputs[2] else np.zeros_like(scale)
+    bias = editor.constant((old.astype(np.float64) + shifts).astype(scale.dtype), f"{node.outputs[0]}.bias")
+    return _copy(editor, node, (*node.inputs[:2], bias))
+
+
+def _copy(editor: Editor, node: Node, inputs: Sequence[str]) -> str:
+    return editor.add(node.op, inputs, editor.type(node.outputs[0]), node.attributes, like=node)

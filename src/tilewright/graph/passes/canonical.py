@@ -1,0 +1,145 @@
+"""One form for what ONNX can say in several ways.
+
+- Reshape, Flatten, Squeeze and Unsqueeze are a Reshape to a fixed shape.
+- Gemm is MatMul and Add; constant weights are transposed and scaled ahead of time.
+- DepthToSpace and SpaceToDepth are Reshape, Transpose, Reshape.
+- Softmax, LogSoftmax and Hardmax of opsets before 13, which take an axis and all after it as one, have one axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from tilewright.graph.graph import ONNX, Graph, Node, TensorType
+from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.layout import permuted
+from tilewright.te import DTYPES
+
+
+def canonicalize(graph: Graph) -> Graph:
+    editor = Editor(graph)
+    for old in graph.nodes:
+        node = editor.current(old)
+        rewrite = _REWRITES.get(node.op) if node.domain == ONNX else None
+        if rewrite is None or not _is_known(editor, node) or not rewrite(editor, node):
+            editor.keep(node)
+    return editor.finish()
+
+
+def add_reshape(editor: Editor, source: str, shape: Sequence[int], *, like: Node, output: str = "") -> str:
+    """A Reshape to a fixed shape; the name of what it gives."""
+    target = editor.constant(np.array(shape, np.int64), f"{like.outputs[0]}.shape")
+    type_ = TensorType(editor.type(source).dtype, tuple(shape))
+    return editor.add("Reshape", [source, target], type_, like=like, output=output, opset=max(like.opset, 13))
+
+
+def add_transpose(editor: Editor, source: str, perm: Sequence[int], *, like: Node, output: str = "") -> str:
+    """A Transpose; the name of what it gives."""
+    known = editor.type(source)
+    type_ = TensorType(known.dtype, permuted(known.shape, perm))
+    return editor.add("Transpose", [source], type_, {"perm": tuple(perm)}, like=like, output=output)
+
+
+def _is_known(editor: Editor, node: Node) -> bool:
+    """All types are known, and no dimension is zero, which a shape may take for "as before"."""
+    types = [editor.types.get(name) for name in (node.inputs[0], node.outputs[0])]
+    return all(type_ is not None and 0 not in type_.shape for type_ in types)
+
+
+def _reshape(editor: Editor, node: Node) -> bool:
+    add_reshape(editor, node.inputs[0], editor.type(node.outputs[0]).shape, like=node, output=node.outputs[0])
+    return True
+
+
+def _gemm(editor: Editor, node: Node) -> bool:
+    result = editor.type(node.outputs[0])
+    if DTYPES.get(result.dtype) is None or DTYPES[result.dtype].kind != "float":
+        return False
+    alpha, beta = cast(float, node.attributes.get("alpha", 1.0)), cast(float, node.attributes.get("beta", 1.0))
+    a = _transposed(editor, node, node.inputs[0]) if node.attributes.get("transA", 0) else node.inputs[0]
+    b = _transposed(editor, node, node.inputs[1]) if node.attributes.get("transB", 0) else node.inputs[1]
+    b = _scaled(editor, node, b, alpha)
+    bias = node.inputs[2] if len(node.inputs) > 2 else ""
+    if not bias or beta == 0:
+        editor.add("MatMul", [a, b], result, like=node, output=node.outputs[0])
+        return True
+    product = editor.add("MatMul", [a, b], result, like=node)
+    editor.add("Add", [product, _scaled(editor, node, bias, beta)], result, like=node, output=node.outputs[0])
+    return True
+
+
+def _transposed(editor: Editor, node: Node, name: str) -> str:
+    if name in editor.constants:
+        return editor.constant(editor.constants[name].T, f"{name}.transposed")
+    return add_transpose(editor, name, (1, 0), like=node)
+
+
+def _scaled(editor: Editor, node: Node, name: str, factor: float) -> str:
+    if factor == 1:
+        return name
+    known = editor.type(name)
+    if name in editor.constants:
+        value = (editor.constants[name].astype(np.float64) * factor).astype(known.dtype)
+        return editor.constant(value, f"{name}.scaled")
+    number = editor.constant(np.array(factor).astype(known.dtype), f"{name}.factor")
+    return editor.add("Mul", [name, number], known, like=node)
+
+
+def _depth_to_space(editor: Editor, node: Node) -> bool:
+    n, c, h, w = editor.type(node.inputs[0]).shape
+    b = cast(int, node.attributes["blocksize"])
+    if node.attributes.get("mode", "DCR") == "DCR":
+        split, perm = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        split, perm = (n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)
+    return _regroup(editor, node, split, perm)
+
+
+def _space_to_depth(editor: Editor, node: Node) -> bool:
+    n, c, h, w = editor.type(node.inputs[0]).shape
+    b = cast(int, node.attributes["blocksize"])
+    return _regroup(editor, node, (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4))
+
+
+def _regroup(editor: Editor, node: Node, split: Sequence[int], perm: Sequence[int]) -> bool:
+    if np.prod(split) != np.prod(editor.type(node.inputs[0]).shape):
+        return False
+    moved = add_transpose(editor, add_reshape(editor, node.inputs[0], split, like=node), perm, like=node)
+    add_reshape(editor, moved, editor.type(node.outputs[0]).shape, like=node, output=node.outputs[0])
+    return True
+
+
+def _softmax(editor: Editor, node: Node) -> bool:
+    if node.opset >= 13:
+        return False
+    known = editor.type(node.inputs[0])
+    rank = len(known.shape)
+    axis = cast(int, node.attributes.get("axis", 1))
+    axis = axis + rank if axis < 0 else axis
+    last = replace(node, attributes={"axis": -1}, opset=13)
+    if axis == rank - 1:
+        editor.keep(last)
+        return True
+    flat = (int(np.prod(known.shape[:axis])), int(np.prod(known.shape[axis:])))
+    source = add_reshape(editor, node.inputs[0], flat, like=node)
+    result = editor.add(node.op, [source], TensorType(known.dtype, flat), last.attributes, like=last)
+    add_reshape(editor, result, known.shape, like=node, output=node.outputs[0])
+    return True
+
+
+_REWRITES: dict[str, Callable[[Editor, Node], bool]] = {
+    "Reshape": _reshape,
+    "Flatten": _reshape,
+    "Squeeze": _reshape,
+    "Unsqueeze": _reshape,
+    "Gemm": _gemm,
+    "DepthToSpace": _depth_to_space,
+    "SpaceToDepth": _space_to_depth,
+    "Softmax": _softmax,
+    "LogSoftmax": _softmax,
+    "Hardmax": _softmax,
+}

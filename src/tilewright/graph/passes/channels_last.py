@@ -1,0 +1,72 @@
+"""Makes spatial operators work on channels-last data, between Transposes that `move_transposes` then takes away.
+
+The operators are those of ONNX under the domain "tilewright": the same names and attributes, data as [N, *spatial, C].
+Weights are constants, of a Conv as [*kernel, C / group, M], of a ConvTranspose as [*kernel, C, M / group].
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.graph.graph import ONNX, OWN, Graph, Node, TensorType
+from tilewright.graph.operators import NotCompilableError
+from tilewright.graph.passes.canonical import add_transpose
+from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.layout import permuted, to_channels_first, to_channels_last
+from tilewright.graph.types import expressed_types
+
+_CONVOLUTIONS = frozenset(("Conv", "ConvTranspose"))
+_POOLS = frozenset(("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"))
+
+
+def use_channels_last(graph: Graph) -> Graph:
+    """Convolutions with constant weights and pools become channels-last, where a kernel can compute them."""
+    editor = Editor(graph)
+    for old in graph.nodes:
+        node = editor.current(old)
+        if not _rewritten(editor, node):
+            editor.keep(node)
+    return editor.finish()
+
+
+def _rewritten(editor: Editor, node: Node) -> bool:
+    if node.domain != ONNX or node.op not in _CONVOLUTIONS | _POOLS or any(node.outputs[1:]):
+        return False
+    source, result = editor.types[node.inputs[0]], editor.types[node.outputs[0]]
+    if source is None or result is None or len(source.shape) < 3:
+        return False
+    inputs = node.inputs
+    if node.op in _CONVOLUTIONS:
+        if node.inputs[1] not in editor.constants:
+            return False
+        inputs = (node.inputs[0], _weights(editor, node), *node.inputs[2:])
+    last = to_channels_last(len(source.shape))
+    moved_type = TensorType(source.dtype, permuted(source.shape, last))
+    own = replace(node, inputs=inputs, outputs=node.outputs[:1], domain=OWN)
+    if not is_compilable(editor, own, moved_type):
+        return False
+    moved = add_transpose(editor, node.inputs[0], last, like=node)
+    result_type = TensorType(result.dtype, permuted(result.shape, last))
+    output = editor.add(node.op, [moved, *inputs[1:]], result_type, node.attributes, like=node, domain=OWN)
+    add_transpose(editor, output, to_channels_first(len(result.shape)), like=node, output=node.outputs[0])
+    return True
+
+
+def is_compilable(editor: Editor, node: Node, source: TensorType) -> bool:
+    """Whether a kernel can compute a node of our own on data of that type: there is no fallback for it."""
+    try:
+        expressed_types(node, ChainMap({node.inputs[0]: source}, editor.types), editor.constants)
+    except NotCompilableError:
+        return False
+    return True
+
+
+def _weights(editor: Editor, node: Node) -> str:
+    """The name of the weights in the order for channels-last data."""
+    weights = editor.constants[node.inputs[1]]
+    # Of a Conv the outputs go last, of a ConvTranspose they are after the inputs already.
+    ends = (1, 0) if node.op == "Conv" else (0, 1)
+    return editor.constant(np.transpose(weights, (*range(2, weights.ndim), *ends)), f"{node.inputs[1]}.channels_last")

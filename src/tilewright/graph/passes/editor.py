@@ -1,0 +1,130 @@
+"""A graph while a pass rewrites it: the pass walks the nodes in order and keeps each, or puts others in its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.graph.graph import ONNX, Attribute, Graph, Node, TensorType
+from tilewright.graph.onnx_protos import array_type
+from tilewright.graph.passes.dead_code import remove_dead_code
+
+
+class Editor:
+    """The graph that a pass makes out of another, which stays as it is.
+
+    Nodes that nothing reads any more may stay behind: `finish` removes them.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self.constants = dict(graph.constants)
+        self.types = dict(graph.types)
+        self._instead: dict[str, str] = {}
+        self._producers: dict[str, Node] = {}
+        self._uses = Counter(graph.outputs)
+        for node in graph.nodes:
+            self._uses.update(name for name in node.inputs if name)
+
+    def current(self, node: Node) -> Node:
+        """A node of the old graph, reading the values that stand in the place of its old inputs."""
+        return replace(node, inputs=tuple(self.resolve(name) for name in node.inputs))
+
+    def resolve(self, name: str) -> str:
+        """The value that stands in the place of another by now."""
+        while name in self._instead:
+            name = self._instead[name]
+        return name
+
+    def keep(self, node: Node) -> None:
+        """Add a node whose outputs have their types already."""
+        self.nodes.append(node)
+        self._producers.update((name, node) for name in node.outputs if name)
+
+    def add(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        type_: TensorType | None,
+        attributes: Mapping[str, Attribute] | None = None,
+        *,
+        like: Node,
+        output: str = "",
+        domain: str = ONNX,
+        opset: int = 0,
+    ) -> str:
+        """Add a node in the place of `like`, whose name and operator set it takes; the name of its one output."""
+        name = output or self.fresh_name(like.outputs[0])
+        self.types[name] = type_
+        self._uses.update(value for value in inputs if value)
+        self.keep(Node(op, tuple(inputs), (name,), attributes or {}, like.name, domain, opset or like.opset))
+        return name
+
+    def constant(self, value: npt.NDArray[np.generic], hint: str) -> str:
+        """Add a constant; its name."""
+        name = self.fresh_name(hint)
+        self.constants[name] = np.asarray(value, order="C")
+        self.types[name] = array_type(self.constants[name])
+        return name
+
+    def replace(self, old: str, new: str) -> None:
+        """From here on, `new` is read where the old graph reads `old`."""
+        self._instead[old] = new
+        self._uses[new] += self._uses[old]
+
+    def producer(self, name: str) -> Node | None:
+        """The node among those added so far that computes a value."""
+        return self._producers.get(name)
+
+    def sole_producer(self, name: str) -> Node | None:
+        """The node that computes a value which is read once: it may be changed for that one reader."""
+        return self._producers.get(name) if self._uses[name] == 1 else None
+
+    def fresh_name(self, hint: str) -> str:
+        """A name that no value has yet."""
+        name, number = hint, 1
+        while name in self.types or not name:
+            number += 1
+            name = f"{hint}.{number}"
+        return name
+
+    def type(self, name: str) -> TensorType:
+        """The type of a value for which it is known."""
+        known = self.types[name]
+        assert known is not None
+        return known
+
+    def finish(self) -> Graph:
+        """The new graph, with the outputs of the old one under their names."""
+        renamed: dict[str, str] = {}
+        for output in self.graph.outputs:
+            value = self.resolve(output)
+            if value == output:
+                continue
+            if value in self.constants:
+                self.constants[output] = self.constants[value]
+                self.types[output] = self.types[value]
+            elif value in self._producers and value not in renamed and value not in self.graph.outputs:
+                renamed[value] = output
+            else:
+                like = Node("Identity", (), (output,), opset=max((node.opset for node in self.nodes), default=14))
+                self.add("Identity", [value], self.types[value], like=like, output=output)
+        return remove_dead_code(self._renamed_graph(renamed))
+
+    def _renamed_graph(self, renamed: Mapping[str, str]) -> Graph:
+        nodes = [
+            replace(
+                node,
+                inputs=tuple(renamed.get(name, name) for name in node.inputs),
+                outputs=tuple(renamed.get(name, name) for name in node.outputs),
+            )
+            for node in self.nodes
+        ]
+        types = dict(self.types)
+        types.update((new, self.types[old]) for old, new in renamed.items())
+        return replace(self.graph, nodes=nodes, constants=self.constants, types=types)

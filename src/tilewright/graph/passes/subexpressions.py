@@ -1,0 +1,84 @@
+"""Computes once what several nodes compute alike, and holds equal constants once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.graph.folding import is_random
+from tilewright.graph.graph import Attribute, Graph, Node
+from tilewright.graph.passes.editor import Editor
+
+_NUM_SAMPLES = 64
+
+
+def share_subexpressions(graph: Graph) -> Graph:
+    """Nodes with the same operator, attributes and inputs become one."""
+    editor = Editor(graph)
+    _share_constants(editor)
+    first: dict[Hashable, Node] = {}
+    for old in graph.nodes:
+        node = editor.current(old)
+        key = _key(node)
+        same = None if key is None else first.setdefault(key, node)
+        if same is None or same is node:
+            editor.keep(node)
+            continue
+        for name, other in zip(node.outputs, same.outputs, strict=True):
+            if name:
+                editor.replace(name, other)
+    return editor.finish()
+
+
+def _share_constants(editor: Editor) -> None:
+    alike: dict[Hashable, list[str]] = {}
+    for name, value in editor.constants.items():
+        if name in editor.graph.outputs or value.dtype.hasobject:
+            continue
+        others = alike.setdefault(_sample(value), [])
+        same = next((other for other in others if _is_same(editor.constants[other], value)), None)
+        if same is None:
+            others.append(name)
+        else:
+            editor.replace(name, same)
+
+
+def _sample(value: npt.NDArray[np.generic]) -> Hashable:
+    """Enough of a constant to tell most apart without going through all their bytes."""
+    step = max(1, value.size // _NUM_SAMPLES)
+    return value.dtype.name, value.shape, value.reshape(-1)[::step].tobytes()
+
+
+def _is_same(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic]) -> bool:
+    """The same bytes: 0.0 and -0.0 differ, and NaN is equal to itself."""
+    return bool(np.array_equal(_bytes(a), _bytes(b)))
+
+
+def _bytes(value: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+
+
+def _key(node: Node) -> Hashable | None:
+    """What makes two nodes compute the same; None for a node that must stay by itself."""
+    if is_random(node):
+        return None
+    attributes = []
+    for name, value in sorted(node.attributes.items()):
+        part = _attribute(value)
+        if part is None:
+            return None
+        attributes.append((name, part))
+    wanted = tuple(bool(name) for name in node.outputs)
+    return node.domain, node.op, node.opset, node.inputs, wanted, tuple(attributes)
+
+
+def _attribute(value: Attribute) -> Hashable | None:
+    if isinstance(value, np.ndarray):
+        return None if value.dtype.hasobject else (value.dtype.name, value.shape, value.tobytes())
+    if isinstance(value, list | tuple):
+        parts = tuple(_attribute(item) for item in value)
+        return None if None in parts else parts
+    # 1 and 1.0 are equal in Python, and so are 0.0 and -0.0.
+    return (type(value).__name__, repr(value)) if isinstance(value, int | float | str | bytes) else None

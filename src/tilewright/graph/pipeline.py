@@ -1,0 +1,88 @@
+"""The way of a network from its file to a compiled model, step by step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from tilewright.codegen import Target
+from tilewright.default_schedule import default_trace
+from tilewright.graph.compilation import Progress, compile_model
+from tilewright.graph.compiled import CompiledModel
+from tilewright.graph.groups import Partition
+from tilewright.records import Key, Record, fastest, group_by_task, read_records
+from tilewright.runtime import default_threads
+from tilewright.schedule import Trace
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | ModelProto"
+Records: TypeAlias = "str | os.PathLike[str] | Iterable[Record]"
+Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+ZOO = "zoo:"
+
+
+def compile_network(
+    source: Source,
+    records: Records | None = None,
+    *,
+    target: Target | str | None = None,
+    threads: int | None = None,
+    shapes: Shapes | None = None,
+    on_progress: Progress | None = None,
+) -> CompiledModel:
+    """Compile an ONNX model, or a network of the zoo, with the fastest recorded programs.
+
+    A task without a record gets the program that the analytical model thinks best. `shapes` are those of inputs that
+    the model leaves open.
+    """
+    chosen = _target(target)
+    num_threads = threads or default_threads()
+    cut = partition_network(source, shapes)
+    return compile_model(
+        cut,
+        recorded_traces(cut, records or (), chosen, num_threads),
+        chosen,
+        num_threads,
+        default_trace=partial(default_trace, target=chosen, threads=num_threads),
+        on_progress=on_progress,
+    )
+
+
+def partition_network(source: Source, shapes: Shapes | None = None) -> Partition:
+    """Read a network, optimize its graph, and cut it into kernels, views and fallbacks."""
+    from tilewright.graph.onnx_import import load_model
+    from tilewright.graph.partition import partition
+    from tilewright.graph.passes import optimize
+
+    return partition(optimize(load_model(_model_of(source), shapes)))
+
+
+def recorded_traces(partition: Partition, records: Records, target: Target, threads: int) -> dict[str, Trace]:
+    """The fastest recorded program of each task that has one, by the task's hash."""
+    known = read_records(records) if isinstance(records, str | os.PathLike) else records
+    groups = group_by_task(known)
+    found: dict[str, Trace] = {}
+    for weighted in partition.tasks:
+        best = fastest(groups.get(Key(weighted.task.hash, str(target), threads), ()))
+        if best is not None:
+            found[weighted.task.hash] = best.trace
+    return found
+
+
+def _model_of(source: Source) -> Source:
+    if not isinstance(source, str) or not source.startswith(ZOO):
+        return source
+    from tilewright.graph.zoo import build
+
+    return build(source.removeprefix(ZOO))
+
+
+def _target(target: Target | str | None) -> Target:
+    if target is None:
+        return Target.native()
+    return Target.parse(target) if isinstance(target, str) else target
