@@ -58,15 +58,15 @@ def test_a_cold_first_run_does_not_condemn_a_fast_kernel() -> None:
 
 
 def test_samples_of_a_disturbed_moment_are_taken_again() -> None:
-    """The machine is quiet again after the second sample: only those from then on count."""
+    """The machine is as usual again after the second sample: only those from then on count."""
     latencies_s = iter([2e-3, 6e-3, 6e-3] + [2e-3] * 20)
-    quiet = iter([False, False] + [True] * 20)
-    samples_s = sample_latency(lambda number: number * next(latencies_s), OPTIONS, None, lambda: next(quiet))
+    usual = iter([False, False] + [True] * 20)
+    samples_s = sample_latency(lambda number: number * next(latencies_s), OPTIONS, None, lambda: next(usual))
     assert set(samples_s) == {2e-3}
     assert len(samples_s) >= OPTIONS.min_repeats
 
 
-def test_a_machine_that_is_never_quiet_gives_what_it_gives() -> None:
+def test_a_machine_that_is_never_as_usual_gives_what_it_gives() -> None:
     kernel = FakeKernel(2e-3)
     samples_s = sample_latency(kernel, OPTIONS, None, lambda: False)
     assert samples_s == pytest.approx([2e-3] * len(samples_s))

@@ -1,11 +1,13 @@
-"""Whether the machine is disturbed at this moment: a fixed piece of work that takes longer when it is.
+"""Whether the machine is as usual at this moment: a fixed piece of work tells by how long it takes.
 
-Another tenant of a shared machine can halve the speed of a core for a fraction of a second. A candidate that is timed
-just then looks bad for no fault of its own, and the cost model learns something untrue.
+Another tenant of a shared machine can halve the speed of a core for a fraction of a second, or leave it for as long. A
+candidate that is timed just then looks bad or good for no fault or merit of its own, and the cost model learns
+something untrue.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections import deque
 
 import numpy as np
@@ -18,9 +20,9 @@ from tilewright.schedule import Schedule
 from tilewright.task import Task
 
 _NUM_RUNS = 4
-# A speed that lasts is the machine's own: the best of this many recent times is what the next is compared with.
-_MEMORY = 256
-_SLOW = 1.2
+# A speed that lasts is the usual one: the median of this many recent times is what the next is compared with.
+_MEMORY = 64
+_TOLERANCE = 1.15
 
 
 class Canary:
@@ -33,11 +35,12 @@ class Canary:
         self._output = np.empty(self._kernel.outputs[0].shape, np.float32)
         self._recent_s: deque[float] = deque(maxlen=_MEMORY)
 
-    def is_quiet(self) -> bool:
-        """Whether the work takes about as long as at its best of late."""
+    def is_as_usual(self) -> bool:
+        """Whether the work takes about as long as it did of late."""
         elapsed_s = self._kernel.time(*self._inputs, number=_NUM_RUNS, out=self._output)
         self._recent_s.append(elapsed_s)
-        return elapsed_s <= _SLOW * min(self._recent_s)
+        usual_s = statistics.median(self._recent_s)
+        return usual_s / _TOLERANCE <= elapsed_s <= usual_s * _TOLERANCE
 
 
 def _kernel(target: Target, threads: int) -> Kernel:

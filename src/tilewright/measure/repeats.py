@@ -13,7 +13,7 @@ _MAX_GROWTH = 20
 _MARGIN = 1.2
 # A first run this many times longer than all repeats may take is precise enough by itself.
 _LONG = 4
-# On a machine that is never quiet, sampling ends after this many times what all repeats may take.
+# On a machine that is never as usual, sampling ends after this many times what all repeats may take.
 _PATIENCE = 3
 
 
@@ -21,12 +21,12 @@ def sample_latency(
     run: Callable[[int], float],
     options: MeasureOptions,
     best_latency_s: float | None,
-    is_quiet: Callable[[], bool] = lambda: True,
+    is_as_usual: Callable[[], bool] = lambda: True,
 ) -> tuple[float, ...]:
     """Seconds a run, one sample for each repeat; `run(number)` returns the seconds that `number` runs take.
 
     The first run warms up and counts only where it settles the matter: the candidate is hopeless, or so slow that
-    nothing is gained by another run. A sample after which the machine is not quiet is taken again, within limits.
+    nothing is gained by another run. A sample after which the machine is not as usual is taken again, within limits.
     """
     min_repeat_s = options.min_repeat_ms * 1e-3
     max_total_s = options.max_total_ms * 1e-3
@@ -42,23 +42,23 @@ def sample_latency(
         number = math.ceil(number * min(_MAX_GROWTH, _MARGIN * min_repeat_s / max(elapsed_s, 1e-9)))
         elapsed_s = run(number)
     samples_s = [elapsed_s / number]
-    quiet_s = samples_s[:] if is_quiet() else []
+    usual_s = samples_s[:] if is_as_usual() else []
     total_s = elapsed_s
-    while _needs_more(samples_s, quiet_s, total_s, options, close_s):
+    while _needs_more(samples_s, usual_s, total_s, options, close_s):
         if min(samples_s) > hopeless_s:
             break
         elapsed_s = run(number)
         samples_s.append(elapsed_s / number)
-        if is_quiet():
-            quiet_s.append(samples_s[-1])
+        if is_as_usual():
+            usual_s.append(samples_s[-1])
         total_s += elapsed_s
-    return tuple(quiet_s or samples_s)
+    return tuple(usual_s or samples_s)
 
 
 def _needs_more(
-    samples_s: list[float], quiet_s: list[float], total_s: float, options: MeasureOptions, close_s: float
+    samples_s: list[float], usual_s: list[float], total_s: float, options: MeasureOptions, close_s: float
 ) -> bool:
     max_total_s = options.max_total_ms * 1e-3
-    if len(quiet_s) < options.min_repeats:
+    if len(usual_s) < options.min_repeats:
         return len(samples_s) < options.min_repeats or total_s < _PATIENCE * max_total_s
-    return total_s < max_total_s and min(quiet_s) < close_s
+    return total_s < max_total_s and min(usual_s) < close_s
