@@ -8,10 +8,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tilewright.codegen import Target
 from tilewright.compile import build
 from tilewright.cost_model import BoostedTrees, CostModel
+from tilewright.default_schedule import estimated_latency_s
 from tilewright.errors import NoValidCandidateError, UsageError
 from tilewright.measure import Measurement, MeasureOptions, Measurer
 from tilewright.records import Key, Record, RecordLog, group_by_task, latest
@@ -188,6 +190,11 @@ class Tuner:
     @property
     def key(self) -> Key:
         return Key(self.task.hash, str(self.target), self.threads)
+
+    @cached_property
+    def estimated_latency_s(self) -> float:
+        """What the analytical model expects, before anything is measured."""
+        return estimated_latency_s(self.sketches, self.target, self.threads)
 
     @property
     def best_latency_s(self) -> float | None:

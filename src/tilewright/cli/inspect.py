@@ -1,13 +1,16 @@
-"""`tilewright inspect WORKLOAD`: what it computes, the sketches of its space, and what its best program compiles to."""
+"""`tilewright inspect WORKLOAD|MODEL`: what it computes, the sketches of its space, its best program, or its tasks."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilewright.cli import chosen
+from tilewright.cli import chosen, network
+from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
+    from tilewright.graph.groups import Partition, WeightedTask
     from tilewright.schedule import Schedule, Stage
     from tilewright.space import Knob, Sketch
     from tilewright.task import Task
@@ -20,11 +23,14 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     """Add the subcommand to the program's parser."""
     parser = subcommands.add_parser(
         "inspect",
-        help="look into a workload: its computation, its space, its code",
+        help="look into a workload: its computation, its space, its code; or into a model: its tasks",
         description="Print the computation of a workload and, as asked for, its space and the code of one program: "
-        "of the best recorded one with --records, otherwise of the best by the analytical model.",
+        "of the best recorded one with --records, otherwise of the best by the analytical model. Of a model, print "
+        "how many kernels it takes and, with --tasks, which tasks they are.",
     )
     chosen.add_arguments(parser)
+    network.add_shape_argument(parser)
+    parser.add_argument("--tasks", action="store_true", help="the tasks of a model, each with how often it is run")
     parser.add_argument("--sketches", action="store_true", help="the sketches, each with its loop nest and knobs")
     parser.add_argument("--ir", action="store_true", help="the schedule and the loop nest that it is lowered to")
     parser.add_argument("--llvm", action="store_true", help="the LLVM IR that code generation starts from")
@@ -37,6 +43,11 @@ def run(arguments: argparse.Namespace) -> None:
     from tilewright import workloads
     from tilewright.codegen import Target
 
+    if network.is_network(arguments.workload):
+        _print_network(arguments)
+        return
+    if arguments.tasks:
+        raise UsageError(f"--tasks is for models, such as model.onnx or zoo:resnet18; {arguments.workload} is one task")
     task = workloads.parse(arguments.workload)
     print(describe(task))
     if arguments.sketches:
@@ -45,6 +56,49 @@ def run(arguments: argparse.Namespace) -> None:
             print(f"\n{describe_sketch(sketch)}")
     if arguments.ir or arguments.llvm or arguments.asm:
         _print_program(arguments)
+
+
+def _print_network(arguments: argparse.Namespace) -> None:
+    asked = [name for name in ("sketches", "ir", "llvm", "asm", "records") if getattr(arguments, name)]
+    if asked:
+        raise UsageError(f"--{asked[0]} is for one workload, but {arguments.workload} is a model; use --tasks")
+    partition = network.partition_of(arguments)
+    print(describe_network(partition))
+    if arguments.tasks:
+        print("\n" + "\n".join(describe_tasks(partition.tasks)))
+
+
+def describe_network(partition: Partition) -> str:
+    """What goes in and out, how many kernels it takes, and what has none."""
+    from tilewright.graph.groups import Fallback, View
+
+    graph, tasks = partition.graph, partition.tasks
+    fallbacks = [group for group in partition.groups if isinstance(group, Fallback)]
+    num_views = sum(isinstance(group, View) for group in partition.groups)
+    lines = [f"network {graph.name}"]
+    for what, names in (("input", graph.inputs), ("output", graph.outputs)):
+        lines += [f"{what} {name}: {_describe_type(partition, name)}" for name in names]
+    lines.append(f"kernels {len(partition.kernels)}, of {len(tasks)} tasks; views {num_views}")
+    lines.append(f"flop {sum(item.weight * item.task.flop for item in tasks):.4g}")
+    lines.append(f"fallbacks {len(fallbacks)}" + (", by the reference evaluator of ONNX" if fallbacks else ""))
+    lines += [f"  {group.node}: {group.reason}" for group in fallbacks]
+    return "\n".join(lines)
+
+
+def _describe_type(partition: Partition, name: str) -> str:
+    known = partition.graph.types.get(name)
+    return "known when it runs" if known is None else f"{known.dtype}{list(known.shape)}"
+
+
+def describe_tasks(tasks: Sequence[WeightedTask]) -> list[str]:
+    """A line for each task: how often it is run, its work, its beginning of the hash, and what it computes of what."""
+    lines = [f"{'runs':>4}  {'Mflop':>9}  {'hash':<8}  task"]
+    for item in tasks:
+        task = item.task
+        shapes = ", ".join(f"{tensor.name}{list(tensor.shape)}" for tensor in task.inputs)
+        results = ", ".join(str(list(tensor.shape)) for tensor in task.outputs)
+        lines.append(f"{item.weight:>4}  {task.flop / 1e6:>9.2f}  {task.hash[:8]}  {task.name}({shapes}) -> {results}")
+    return lines
 
 
 def describe(task: Task) -> str:

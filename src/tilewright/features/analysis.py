@@ -29,6 +29,7 @@ class Statement:
 
     def __init__(self, schedule: Schedule, region: Region, accesses: list[Access], unrolling: Unrolling) -> None:
         self.region = region
+        self.region = region
         self.stage: Stage = region.stage
         self.path: LoopPath = region.path
         self.num_around = region.num_around

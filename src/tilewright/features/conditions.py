@@ -91,7 +91,8 @@ class _Group:
 
     def open_at(self, position: int) -> Booleans:
         """Where the loop at `position` moves what is not decided yet."""
-        return self.moved_by[position] & ~self.is_blocked & ~self.is_settled
+        here: Booleans = self.moved_by[position] & ~self.is_blocked & ~self.is_settled
+        return here
 
     def cut(self, position: int, is_cut: Booleans, extent: Floats) -> None:
         """The loop at `position` is cut, or not."""

@@ -125,7 +125,7 @@ class _Core:
         loads, stores = np.zeros(statement.n), np.zeros(statement.n)
         own, *others = statement.accesses
         for access in others:
-            loads += self._instructions(access, self.body) * self.entered
+            loads += self._loads(access)
         written = self._instructions(own, self.body) * self.entered
         if statement.stage.reduction is None:
             return loads, stores + written
@@ -133,6 +133,27 @@ class _Core:
         kept = self._instructions(own, self.register_level) * around
         written = np.where(self.in_registers, kept, written)
         return loads + written, stores + written
+
+    def _loads(self, access: Access) -> Floats:
+        """Instructions that read what the access touches: in each run of the straight code each element once.
+
+        Where that holds several steps of a reduction, an element that these share stays only if a register is free.
+        """
+        once = self._instructions(access, self.body) * self.entered
+        if self.statement.stage.reduction is None:
+            return once
+        inside = np.full(self.statement.n, np.flatnonzero(self.statement.is_reduce)[-1] + 1)
+        of_a_step = self._instructions(access, inside)
+        every_time = of_a_step * self.statement.at_level(self.path.outer, inside)
+        kept = np.clip(self._free_registers() / of_a_step, 0, 1)
+        return np.where(self.body < inside, once * kept + every_time * (1 - kept), once)
+
+    def _free_registers(self) -> Floats:
+        """Vector registers beside the accumulators and one operand of a reduction."""
+        return np.maximum(self.hardware.num_vector_registers - self._accumulators() - self.pieces, 0)
+
+    def _accumulators(self) -> Floats:
+        return np.maximum(self.statement.register_tile / self.length * self.pieces, 1)
 
     def _instructions(self, access: Access, level: npt.NDArray[np.int64]) -> Floats:
         """Instructions that reach all elements that the access touches from that level on, each element once."""
@@ -149,7 +170,7 @@ class _Core:
         """The part of the accumulators that the registers do not hold: they come from memory and go back each time."""
         if self.statement.stage.reduction is None:
             return np.zeros(self.statement.n)
-        accumulators = np.maximum(self.statement.register_tile / self.length * self.pieces, 1)
+        accumulators = self._accumulators()
         room = np.maximum(self.hardware.num_vector_registers - 1 - self.pieces, 1)
         return np.where(self.in_registers, np.maximum(accumulators - room, 0) / accumulators, 0)
 

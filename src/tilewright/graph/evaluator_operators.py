@@ -1,7 +1,8 @@
 """Operators for the reference evaluator of ONNX in the place of its own.
 
 Its own Loop stops at once without a condition and stacks what the iterations give along the wrong axis; its own Scan
-goes through the first axis forwards only; its own Optional wraps a value that nothing unwraps.
+goes through the first axis forwards only; its own Optional wraps a value that nothing unwraps; its own ConvTranspose
+mixes up groups; its own GlobalMaxPool is for images of two dimensions.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from onnx import TypeProto
 from onnx.helper import tensor_dtype_to_np_dtype
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_conv_transpose import ConvTranspose as UngroupedConvTranspose
 
 
 class _Iteration(OpRun):  # type: ignore[misc]
@@ -110,7 +112,27 @@ class Optional(OpRun):  # type: ignore[misc]
         return outputs
 
 
-OPERATORS = [Loop, Scan, Optional]
+class ConvTranspose(UngroupedConvTranspose):  # type: ignore[misc]
+    """Each group by itself."""
+
+    def _run(
+        self, X: np.ndarray, W: np.ndarray, B: np.ndarray | None = None, group: int = 1, **attributes: Any
+    ) -> tuple[np.ndarray]:
+        biases = [None] * group if B is None else np.split(B, group)
+        parts = zip(np.split(X, group, axis=1), np.split(W, group), biases, strict=True)
+        return (
+            np.concatenate([super(ConvTranspose, self)._run(*part, group=1, **attributes)[0] for part in parts], 1),
+        )
+
+
+class GlobalMaxPool(OpRun):  # type: ignore[misc]
+    """The largest element of each channel."""
+
+    def _run(self, X: np.ndarray) -> tuple[np.ndarray]:
+        return (X.max(axis=tuple(range(2, X.ndim)), keepdims=True),)
+
+
+OPERATORS = [Loop, Scan, Optional, ConvTranspose, GlobalMaxPool]
 
 
 def _at(items: Sequence[int] | None, position: int) -> int:

@@ -51,13 +51,17 @@ def fastest(records: Iterable[Record]) -> Record | None:
     """The record with the lowest latency; None where nothing ran.
 
     Programs that were measured again are finalists: they were compared with each other, and the last of their records
-    is the most careful one. Where there are any, the fastest is one of them.
+    is the most careful one. Where there are any, the fastest is one of them, or one that was found after them.
     """
     every = list(records)
     counts = Counter((key_of(record), record.trace) for record in every if record.latency_s is not None)
     ran = [record for record in latest(every) if record.latency_s is not None]
     finalists = [record for record in ran if counts[key_of(record), record.trace] > 1]
-    return min(finalists or ran, key=_latency_s, default=None)
+    if not finalists:
+        return min(ran, key=_latency_s, default=None)
+    position = {id(record): n for n, record in enumerate(every)}
+    last = max(position[id(record)] for record in finalists)
+    return min([*finalists, *(record for record in ran if position[id(record)] > last)], key=_latency_s)
 
 
 def best(records: Iterable[Record], task: str, target: str, threads: int) -> Record | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -117,7 +118,7 @@ class Job:
 
     def _best_so_far_s(self) -> list[float]:
         """After each trial; infinite until one was valid."""
-        return np.minimum.accumulate([_latency_s(record) for record in self.tuner.records]).tolist()
+        return list(accumulate(map(_latency_s, self.tuner.records), min))
 
     def _history_s(self, round_size: int) -> tuple[float, ...]:
         if not self.num_trials:

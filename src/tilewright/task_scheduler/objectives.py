@@ -34,7 +34,9 @@ def find_objective(objective: str | Objective, networks: Sequence[Network]) -> O
         return lambda latencies_s: math.fsum(map(max, latencies_s, required_s))
     if objective == "f3":
         reference_s = [_reference_s(network) for network in networks]
-        return lambda latencies_s: -_geometric_mean([r / max(s, 1e-12) for r, s in zip(reference_s, latencies_s, strict=True)])
+        return lambda latencies_s: (
+            -_geometric_mean([r / max(s, 1e-12) for r, s in zip(reference_s, latencies_s, strict=True)])
+        )
     raise UsageError(f"unknown objective {objective!r}; use one of: {', '.join(OBJECTIVES)}, or a function")
 
 

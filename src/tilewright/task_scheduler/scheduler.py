@@ -178,15 +178,13 @@ class _Run:
         self.round_size = ROUND_SIZE if max_trials is None else min(ROUND_SIZE, max(1, max_trials // len(jobs)))
 
     def go(self) -> None:
-        for job in sorted(self.jobs, key=self._share, reverse=True):
+        """A first round for every task, the heaviest first; then as the strategy says; then the finalists."""
+        for job in self._by_share():
             if not job.num_trials and not self._is_over():
                 self._round(job)
-        while not self._is_over():
-            job = self._choose()
-            if job is None:
-                break
-            self._round(job)
-        for job in sorted(self.jobs, key=self._share, reverse=True):
+        while not self._is_over() and (chosen := self._choose()) is not None:
+            self._round(chosen)
+        for job in self._by_share():
             if self.budget_s is None or self.elapsed_s < self.budget_s:
                 job.compare_finalists(self.measurer, self.log)
 
@@ -214,9 +212,9 @@ class _Run:
             total += job.weights * job.latency_s
         return [float(latency_s) for latency_s in total]
 
-    def _share(self, job: Job) -> float:
-        """What the task takes of all networks."""
-        return float(job.weights.sum()) * job.latency_s
+    def _by_share(self) -> list[Job]:
+        """The tasks, first those that take most of the networks' time."""
+        return sorted(self.jobs, key=lambda job: float(job.weights.sum()) * job.latency_s, reverse=True)
 
     def _is_over(self) -> bool:
         if self.max_trials is not None and self.num_trials >= self.max_trials:

@@ -10,16 +10,39 @@ import numpy as np
 
 from tilewright.graph.fallback import FallbackOperator
 from tilewright.graph.graph import ONNX, OWN, Graph, Node, TensorType
+from tilewright.graph.onnx_protos import array_type
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The outputs of the network by name."""
-    values: dict[str, Any] = {"": None, **graph.constants, **inputs}
+    values = evaluate_all(graph, inputs)
+    return {name: values[name] for name in graph.outputs}
+
+
+def evaluate_all(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Every value of the network by name."""
+    values: dict[str, Any] = {**graph.constants, **inputs}
     for node in graph.nodes:
-        operands = [values[name] for name in node.inputs]
+        operands = [values[name] if name else None for name in node.inputs]
         outputs = _run(node, operands, [graph.types.get(name) for name in node.outputs])
         values.update((name, value) for name, value in zip(node.outputs, outputs, strict=True) if name)
-    return {name: values[name] for name in graph.outputs}
+    return values
+
+
+def verify(graph: Graph) -> None:
+    """Every value is computed once, before it is read, and has an entry among the types."""
+    known = set(graph.inputs) | set(graph.constants)
+    assert not set(graph.inputs) & set(graph.constants), "an input is also a constant"
+    for node in graph.nodes:
+        missing = [name for name in node.inputs if name and name not in known]
+        assert not missing, f"{node} reads {missing}, which nothing before it gives"
+        again = [name for name in node.outputs if name in known]
+        assert not again, f"{node} computes {again}, which are known already"
+        known.update(name for name in node.outputs if name)
+    assert set(graph.outputs) <= known, f"outputs {set(graph.outputs) - known} are not computed"
+    assert known <= graph.types.keys(), f"values {known - graph.types.keys()} have no type"
+    for name, value in graph.constants.items():
+        assert graph.types[name] == array_type(value), f"constant {name} is not of its type"
 
 
 def _run(node: Node, operands: Sequence[Any], types: Sequence[TensorType | None]) -> list[Any]:

@@ -6,7 +6,7 @@ known are folded by ONNX's own evaluator, all others become one task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,39 +31,42 @@ _HALF_RTOL = {"float16": 4 * 2.0**-10, "bfloat16": 4 * 2.0**-7}
 
 def run_node(node: onnx.NodeProto, inputs: Mapping[str, NDArray[Any]], opset: int) -> list[NDArray[Any]]:
     """The outputs of one node, by a compiled kernel. `inputs` has the arrays by the names that the node gives them."""
-    graph = onnx.GraphProto(
+    return run_graph(_graph_of(node, inputs), inputs, {normal_domain(node.domain): opset})
+
+
+def _graph_of(node: onnx.NodeProto, inputs: Iterable[str]) -> onnx.GraphProto:
+    return onnx.GraphProto(
         node=[node],
         input=[onnx.ValueInfoProto(name=name) for name in inputs],
         output=[onnx.ValueInfoProto(name=name) for name in node.output if name],
     )
-    return run_graph(graph, inputs, {node.domain: opset})
 
 
 def run_operator(
-    op: str, *inputs: NDArray[Any] | None, opset: int = 22, num_outputs: int = 1, **attributes: Any
+    op: str,
+    *inputs: NDArray[Any] | None,
+    opset: int = 22,
+    outputs: int = 1,
+    known: Sequence[int] = (),
+    **attributes: Any,
 ) -> list[NDArray[Any]]:
     """The outputs of an operator, by a compiled kernel; None is an operand that is left out.
+
+    It has as many outputs as `outputs` says. The operands at the positions `known` are known ahead, others only if the
+    operator cannot do without.
 
     >>> run_operator("Concat", np.array([1, 2]), np.array([3]), axis=0)
     [array([1, 2, 3])]
     """
-    node, given = _node(op, inputs, num_outputs, attributes)
-    return run_node(node, given, opset)
-
-
-def reference(
-    op: str, *inputs: NDArray[Any] | None, opset: int = 22, num_outputs: int = 1, **attributes: Any
-) -> list[NDArray[Any]]:
-    """The outputs of an operator by ONNX's own evaluator."""
-    node, given = _node(op, inputs, num_outputs, attributes)
-    return [np.asarray(value) for value in ReferenceEvaluator(node, opsets={"": opset}).run(None, given)]
+    node, given = _node(op, inputs, outputs, attributes)
+    return run_graph(_graph_of(node, given), given, {"": opset}, [node.input[position] for position in known])
 
 
 def _node(
-    op: str, inputs: Sequence[NDArray[Any] | None], num_outputs: int, attributes: Mapping[str, Any]
+    op: str, inputs: Sequence[NDArray[Any] | None], outputs: int, attributes: Mapping[str, Any]
 ) -> tuple[onnx.NodeProto, dict[str, NDArray[Any]]]:
     names = ["" if array is None else f"x{position}" for position, array in enumerate(inputs)]
-    node = onnx.helper.make_node(op, names, [f"y{position}" for position in range(num_outputs)], **attributes)
+    node = onnx.helper.make_node(op, names, [f"y{position}" for position in range(outputs)], **attributes)
     return node, {name: array for name, array in zip(names, inputs, strict=True) if array is not None}
 
 
@@ -85,20 +88,23 @@ def as_array(value: object) -> NDArray[Any]:
 
 
 def run_graph(
-    graph: onnx.GraphProto, inputs: Mapping[str, NDArray[Any]], opsets: Mapping[str, int]
+    graph: onnx.GraphProto,
+    inputs: Mapping[str, NDArray[Any]],
+    opsets: Mapping[str, int],
+    known: Collection[str] = (),
 ) -> list[NDArray[Any]]:
-    """The outputs of a graph. Inputs are unknown ahead, unless an operator needs the value of integers or scales."""
-    trials: list[Callable[[NDArray[Any]], bool]] = [
-        lambda array: False,
-        lambda array: bool(np.issubdtype(array.dtype, np.integer)),
-        lambda array: array.ndim <= _MAX_CONSTANT_DIMENSIONS or bool(np.issubdtype(array.dtype, np.integer)),
-    ]
-    for is_known in trials[:-1]:
+    """The outputs of a graph. Inputs other than `known` are known ahead only if an operator cannot do without.
+
+    It is tried first without, then with all integers, then with all scalars and vectors, such as scales.
+    """
+    integers = [name for name, array in inputs.items() if np.issubdtype(array.dtype, np.integer)]
+    vectors = [name for name, array in inputs.items() if array.ndim <= _MAX_CONSTANT_DIMENSIONS]
+    for more in ([], integers):
         try:
-            return _run(graph, inputs, [name for name, array in inputs.items() if is_known(array)], opsets)
+            return _run(graph, inputs, {*known, *more}, opsets)
         except NotCompilableError:
             continue
-    return _run(graph, inputs, [name for name, array in inputs.items() if trials[-1](array)], opsets)
+    return _run(graph, inputs, {*known, *integers, *vectors}, opsets)
 
 
 def _run(

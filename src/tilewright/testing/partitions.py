@@ -14,7 +14,7 @@ from tilewright.runtime import Kernel
 
 
 def run_partition(partition: Partition, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Every output of the network. A group that reads what is not computed yet, or writes a value again, is an error."""
+    """Every output of the network. A group may read only what is there, and write only what is not."""
     graph = partition.graph
     values: dict[str, Any] = {**graph.constants, **inputs}
     kernels: dict[str, Kernel] = {}
@@ -44,4 +44,4 @@ def _call(group: KernelGroup, values: dict[str, Any], kernels: dict[str, Kernel]
         kernels[task.hash] = build(task, threads=1)
     arrays = [np.ascontiguousarray(values[name]) for name in group.inputs]
     outputs = kernels[task.hash](*arrays)
-    return outputs if isinstance(outputs, tuple | list) else (outputs,)
+    return (outputs,) if len(task.outputs) == 1 else tuple(outputs)

@@ -75,7 +75,13 @@ def test_requantized_convolutions_in_both_layouts_agree_with_onnx(is_per_channel
         np.array(0.03, "float32"), integers(rng, "uint8"),
     ]  # fmt: skip
     inputs += [rng.integers(-1000, 1000, 6).astype("int32")] if has_bias else []
-    attributes = {"pads": [1, 0, 1, 2], "strides": [1, 2], "kernel_shape": [3, 3], "group": 1, "dilations": [1, 1]}
+    attributes: dict[str, Any] = {
+        "pads": [1, 0, 1, 2],
+        "strides": [1, 2],
+        "kernel_shape": [3, 3],
+        "group": 1,
+        "dilations": [1, 1],
+    }
     (expected,) = reference("QLinearConv", inputs, **attributes)
     check(run("QLinearConv", inputs, **attributes), expected, atol=0)
     weights = {3: conv_weights(4)[1]}

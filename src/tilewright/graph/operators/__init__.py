@@ -10,6 +10,7 @@ from tilewright.graph.operators import elementwise as elementwise
 from tilewright.graph.operators import generation as generation
 from tilewright.graph.operators import grid_sample as grid_sample
 from tilewright.graph.operators import indexing as indexing
+from tilewright.graph.operators import loss as loss
 from tilewright.graph.operators import matmul as matmul
 from tilewright.graph.operators import movement as movement
 from tilewright.graph.operators import normalization as normalization

@@ -65,10 +65,8 @@ def power(call: Call) -> Tensor:
     exponent = known_number(call, 1)
     if te.is_float(X.dtype):
         chain = None if exponent is None else _float_chain(exponent)
-        if chain is not None and Y.ndim <= X.ndim:
-            shape = broadcast_shape(call, X.shape, Y.shape)
-            read = reader(call, 0)
-            return te.compute(shape, lambda *i: chain(read(i)), call.name())
+        if chain is not None:
+            return map_elements(call, lambda x, y: chain(x))
         return map_elements(call, lambda x, y: te.cast(te.pow(*_as_floats(x, y)), x.dtype))
     if te.is_float(Y.dtype):
         return map_elements(call, _rounded_power)
@@ -82,8 +80,8 @@ def _float_chain(exponent: float) -> Callable[[Expr], Expr] | None:
         2.0: lambda x: x * x,
         3.0: lambda x: x * x * x,
         -1.0: lambda x: 1.0 / x,
-        # Of minus infinity the square root is NaN, but the power is infinity.
-        0.5: lambda x: te.select(te.equal(x, -math.inf), te.constant(math.inf, x.dtype), te.sqrt(x)),
+        # As in NumPy, minus infinity has none.
+        0.5: te.sqrt,
     }
     return chains.get(float(exponent))
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from tilewright import te
-from tilewright.graph.operators.operands import broadcast_shape, element, known, known_number, map_elements, reader
+from tilewright.graph.operators.operands import broadcast_shape, known, known_number, map_elements, reader
 from tilewright.graph.operators.registry import Call, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
@@ -149,9 +149,9 @@ def cast(call: Call) -> Tensor:
 @operator("CastLike")
 def cast_like(call: Call) -> Tensor:
     """Elements in the type of the second operand."""
-    like = known(call, 1)
+    value = known(call, 1)
     # An operand without elements has a type too, but no tensor.
-    dtype = call.tensor(1).dtype if like is None else like.dtype.name
+    dtype = value.dtype.name if value is not None and value.size == 0 else call.tensor(1).dtype
     if dtype not in te.DTYPES:
         raise NotCompilableError(f"CastLike gives {dtype}, which kernels do not know")
     return map_elements(call, lambda x: te.cast(x, dtype), [0])
@@ -163,4 +163,4 @@ def prelu(call: Call) -> Tensor:
     X, slope = call.tensor(0), reader(call, 1)
     if broadcast_shape(call, X.shape, call.tensor(1).shape) != X.shape:
         raise NotCompilableError(f"the slope of PRelu has the shape {call.tensor(1).shape}, beyond that of its input")
-    return te.compute(X.shape, lambda *i: te.select(element(X, i) < 0, X[i] * slope(i), X[i]), call.name())
+    return te.compute(X.shape, lambda *i: te.select(X[i] < 0, X[i] * slope(i), X[i]), call.name())

@@ -23,6 +23,8 @@ from tilewright.graph.operators.operands import (
 from tilewright.graph.operators.registry import Call, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
+_MAX_WRITTEN_REPEATS = 8
+
 
 def copied(call: Call, X: Tensor) -> Tensor:
     """The elements of X as a stage of its own, since an output is always computed."""
@@ -79,7 +81,18 @@ def tile(call: Call) -> Tensor:
             return 0
         return i if repeats[d] == 1 else i % X.shape[d]
 
-    return te.compute(shape, lambda *i: X[tuple(index(d, x) for d, x in enumerate(i))], call.name())
+    def read(*i: Expr) -> Expr:
+        outer = [index(d, x) for d, x in enumerate(i[:-1])]
+        if X.ndim == 0 or X.shape[-1] == 1 or repeats[-1] > _MAX_WRITTEN_REPEATS:
+            return X[tuple(index(d, x) for d, x in enumerate(i))]
+        # Along the last axis each repeat is written out, so that neighbours stay neighbours.
+        extent = X.shape[-1]
+        result = X[(*outer, i[-1] - extent * (repeats[-1] - 1))]
+        for n in reversed(range(repeats[-1] - 1)):
+            result = te.select(i[-1] < extent * (n + 1), X[(*outer, i[-1] - extent * n)], result)
+        return result
+
+    return te.compute(shape, read, call.name())
 
 
 @operator("Concat")

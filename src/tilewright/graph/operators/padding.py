@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tilewright import te
 from tilewright.graph.operators.operands import (
@@ -37,14 +37,28 @@ def pad(call: Call) -> Tensor:
     source = _SOURCES[mode]
 
     def read(*i: Expr) -> Expr:
-        return X[
-            tuple(
-                x if before[d] == 0 and shape[d] == X.shape[d] else source(x - before[d], X.shape[d])
-                for d, x in enumerate(i)
-            )
+        *outer, last = [
+            x if before[d] == 0 and shape[d] == X.shape[d] else source(x - before[d], X.shape[d])
+            for d, x in enumerate(i)
         ]
+        if max(before[-1], after[-1]) not in range(1, X.shape[-1]):
+            return X[(*outer, last)]
+        return _in_pieces(lambda place: X[(*outer, place)], mode, i[-1], before[-1], X.shape[-1])
 
     return te.compute(shape, read, call.name())
+
+
+def _in_pieces(read: Callable[[te.ExprLike], Expr], mode: str, index: Expr, before: int, extent: int) -> Expr:
+    """What stands before, in and after the tensor along its last axis; in each piece elements are neighbours."""
+    place = index - before if before else index
+    last = extent - 1
+    low, high = {
+        "edge": (te.constant(0, "int64"), te.constant(last, "int64")),
+        "reflect": (before - index, 2 * last - place),
+        "wrap": (place + extent, place - extent),
+    }[mode]
+    inside = te.select(index < before + extent, read(place), read(high))
+    return te.select(index < before, read(low), inside) if before > 0 else inside
 
 
 def padded(call: Call, X: Tensor, before: Sequence[int], shape: Sequence[int], filling: Expr) -> Tensor:

@@ -99,6 +99,7 @@ def pad_spatial(
             inside += [position >= before] if before > 0 else []
             inside += [position < size + before] if padded > size + before else []
             sources.append(position - before if before else position)
-        return te.select(reduce(te.logical_and, inside), X[layout.join(n, sources, *c)], value)
+        source = X[layout.join(n, sources, *c)]
+        return te.select(reduce(te.logical_and, inside), source, value) if inside else source
 
     return te.compute(shape, element, call.name("padded"))

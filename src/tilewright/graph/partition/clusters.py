@@ -24,6 +24,7 @@ from tilewright.graph.partition.reads import (
     is_costly,
     is_padding,
     keeps_lanes,
+    num_cases,
     permutation,
     reads_each_once,
 )
@@ -31,6 +32,8 @@ from tilewright.te import Read, Tensor, Var, collect_reads
 
 # Larger ones compile slowly and gain nothing.
 _MAX_NODES = 48
+# Loops are cut where such conditions change, as long as there are few of them.
+_MAX_CASES = 3
 
 
 @dataclass(slots=True)
@@ -211,6 +214,8 @@ class Clusters:
         network = self.network
         if network.movement(n) is not None:
             return True
+        if sum(num_cases(network.forms[m].stages) for m in (n, *cluster.nodes)) > _MAX_CASES:
+            return False
         reads = self._reads_by(network.readers[network.result(n)], values)
         readers = {stage for stage, _ in reads}
         return len({read.indices for _, read in reads}) <= len(readers) and all(

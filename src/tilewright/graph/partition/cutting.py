@@ -9,13 +9,13 @@ from tilewright.graph.partition.editing import Editor
 from tilewright.graph.partition.forms import Kind
 from tilewright.graph.partition.hoisting import hoist_arithmetic
 from tilewright.graph.partition.kernels import Kernel, kernel_of
-from tilewright.graph.partition.movements import one_reader_each, split_into_slices
+from tilewright.graph.partition.movements import join_in_steps, one_reader_each, split_into_slices
 from tilewright.graph.partition.network import Network
 
 
 def partition(graph: Graph) -> Partition:
     """Cut a network into tasks. The graph of the result has the same inputs and outputs, and nodes as they are run."""
-    prepared = hoist_arithmetic(split_into_slices(graph))
+    prepared = hoist_arithmetic(join_in_steps(split_into_slices(graph)))
     return _Cutting(one_reader_each(Network(prepared))).run()
 
 

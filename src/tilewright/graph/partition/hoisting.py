@@ -9,8 +9,10 @@ its readers, which can often do it in passing.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.graph.graph import ONNX, Graph, Node
 from tilewright.graph.partition.editing import Editor
@@ -139,11 +141,11 @@ class _Hoisting(Editor):
 
 
 def _order(transpose: Node, ndim: int) -> list[int]:
-    perm = transpose.attributes.get("perm")
-    return list(reversed(range(ndim))) if perm is None else [int(axis) for axis in perm]  # type: ignore[attr-defined]
+    perm: Any = transpose.attributes.get("perm")
+    return list(reversed(range(ndim))) if perm is None else [int(axis) for axis in perm]
 
 
-def _without_repetition(array: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _without_repetition(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     """The smallest array that broadcasts to this one."""
     for axis in range(array.ndim):
         first = array.take([0], axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tilewright.te import Axis, Binary, Const, Expr, Read, Reduce, Select, Tensor, Unary, Var, collect_reads, visit
 
@@ -81,8 +81,10 @@ def is_same_bytes(tensor: Tensor) -> bool:
     body = tensor.body
     if body is None:
         return True
-    if not isinstance(body, Read) or not body.tensor.is_placeholder or math.prod(body.tensor.shape) != math.prod(
-        tensor.shape
+    if (
+        not isinstance(body, Read)
+        or not body.tensor.is_placeholder
+        or math.prod(body.tensor.shape) != math.prod(tensor.shape)
     ):
         return False
     indices = [index for index, extent in zip(body.indices, body.tensor.shape, strict=True) if extent > 1]
@@ -104,6 +106,20 @@ def is_costly(body: Expr) -> bool:
 
     visit(body, check)
     return found or any(not _is_affine(index) for read in collect_reads(body) for index in read.indices)
+
+
+def num_cases(stages: Iterable[Tensor]) -> int:
+    """How often the stages choose by the place of an element, as padding and joined tensors do."""
+    found: set[Expr] = set()
+
+    def check(e: Expr) -> None:
+        if isinstance(e, Select) and not collect_reads(e.cond):
+            found.add(e)
+
+    for stage in stages:
+        if stage.body is not None:
+            visit(stage.body, check)
+    return len(found)
 
 
 def has_data_reuse(stage: Tensor) -> bool:

@@ -20,17 +20,23 @@ from tilewright.graph.partition.reads import (
 )
 from tilewright.te import (
     Axis,
+    Binary,
     Const,
     Expr,
     Read,
     Reduce,
     Tensor,
     Var,
+    children,
     collect_reads,
     replace_reads,
+    rewrite,
     substitute,
     topological_order,
 )
+
+# Where the operands of a sum come from, in their order.
+_COMPUTED, _INPUT, _NUMBER = 0, 1, 3
 
 
 def merge(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -40,7 +46,7 @@ def merge(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 def with_fewest_stages(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """What `merge` does after `inlined`."""
-    return _without_copies(_with_permuted_reductions(outputs))
+    return _without_copies(_with_permuted_reductions(_with_operands_in_order(outputs)))
 
 
 # --- elementwise stages and movements --------------------------------------------------------------------------------
@@ -131,6 +137,32 @@ def _rebuilt(outputs: Sequence[Tensor], bodies: dict[Tensor, Expr]) -> tuple[Ten
 
 def _with_tensors(body: Expr, tensors: dict[Tensor, Tensor]) -> Expr:
     return replace_reads(body, lambda read: Read(read.dtype, tensors[read.tensor], read.indices))
+
+
+# --- one order of operands --------------------------------------------------------------------------------------------
+
+
+def _with_operands_in_order(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Sums and products with what is computed first and what is constant last, since networks write both orders."""
+    stages = [t for t in topological_order(outputs) if t.body is not None]
+    return _rebuilt(outputs, {t: _in_order(t.body) for t in stages if t.body is not None})
+
+
+def _in_order(body: Expr) -> Expr:
+    ranks: dict[Expr, int] = {}
+
+    def order(e: Expr) -> Expr | None:
+        ranks[e] = min((ranks[x] for x in children(e)), default=_NUMBER)
+        if isinstance(e, Read):
+            ranks[e] = _INPUT + e.tensor.is_constant if e.tensor.is_placeholder else _COMPUTED
+        is_free = isinstance(e, Binary) and e.op in ("add", "mul")
+        if isinstance(e, Binary) and is_free and ranks[e.b] < ranks[e.a]:
+            swapped = Binary(e.dtype, e.op, e.b, e.a)
+            ranks[swapped] = ranks[e]
+            return swapped
+        return None
+
+    return rewrite(body, order)
 
 
 # --- transposed results ----------------------------------------------------------------------------------------------

@@ -24,8 +24,7 @@ Combine: TypeAlias = Callable[[Factor, Factor], Factor]
 def fold_affine(graph: Graph) -> Graph:
     """Mul, Div, Add and Sub with a constant disappear where constants before them can take it."""
     editor = Editor(graph)
-    for old in graph.nodes:
-        node = editor.current(old)
+    for node in editor:
         folded = _folded(editor, node)
         if folded is None:
             editor.keep(node)

@@ -13,8 +13,7 @@ from tilewright.graph.passes.editor import Editor
 def expand_batch_norm(graph: Graph) -> Graph:
     """BatchNormalization becomes Mul and Add, which `fold_affine` puts into the weights before it where it can."""
     editor = Editor(graph)
-    for old in graph.nodes:
-        node = editor.current(old)
+    for node in editor:
         if not _is_known(editor, node):
             editor.keep(node)
             continue

@@ -22,8 +22,7 @@ from tilewright.te import DTYPES
 
 def canonicalize(graph: Graph) -> Graph:
     editor = Editor(graph)
-    for old in graph.nodes:
-        node = editor.current(old)
+    for node in editor:
         rewrite = _REWRITES.get(node.op) if node.domain == ONNX else None
         if rewrite is None or not _is_known(editor, node) or not rewrite(editor, node):
             editor.keep(node)
@@ -102,7 +101,8 @@ def _depth_to_space(editor: Editor, node: Node) -> bool:
 def _space_to_depth(editor: Editor, node: Node) -> bool:
     n, c, h, w = editor.type(node.inputs[0]).shape
     b = cast(int, node.attributes["blocksize"])
-    return _regroup(editor, node, (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4))
+    perm = (0, 3, 5, 1, 2, 4) if node.attributes.get("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    return _regroup(editor, node, (n, c, h // b, b, w // b, b), perm)
 
 
 def _regroup(editor: Editor, node: Node, split: Sequence[int], perm: Sequence[int]) -> bool:

@@ -25,8 +25,7 @@ _POOLS = frozenset(("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "Gl
 def use_channels_last(graph: Graph) -> Graph:
     """Convolutions with constant weights and pools become channels-last, where a kernel can compute them."""
     editor = Editor(graph)
-    for old in graph.nodes:
-        node = editor.current(old)
+    for node in editor:
         if not _rewritten(editor, node):
             editor.keep(node)
     return editor.finish()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +31,14 @@ class Editor:
         for node in graph.nodes:
             self._uses.update(name for name in node.inputs if name)
 
+    def __iter__(self) -> Iterator[Node]:
+        """The nodes of the old graph, reading the values that stand in the place of their old inputs by now."""
+        for old in self.graph.nodes:
+            node = self.current(old)
+            yield node
+            # What the pass has put in its place has been counted for itself.
+            self._uses.subtract(name for name in node.inputs if name)
+
     def current(self, node: Node) -> Node:
         """A node of the old graph, reading the values that stand in the place of its old inputs."""
         return replace(node, inputs=tuple(self.resolve(name) for name in node.inputs))
@@ -44,6 +52,7 @@ class Editor:
     def keep(self, node: Node) -> None:
         """Add a node whose outputs have their types already."""
         self.nodes.append(node)
+        self._uses.update(name for name in node.inputs if name)
         self._producers.update((name, node) for name in node.outputs if name)
 
     def add(
@@ -61,7 +70,6 @@ class Editor:
         """Add a node in the place of `like`, whose name and operator set it takes; the name of its one output."""
         name = output or self.fresh_name(like.outputs[0])
         self.types[name] = type_
-        self._uses.update(value for value in inputs if value)
         self.keep(Node(op, tuple(inputs), (name,), attributes or {}, like.name, domain, opset or like.opset))
         return name
 
@@ -82,7 +90,7 @@ class Editor:
         return self._producers.get(name)
 
     def sole_producer(self, name: str) -> Node | None:
-        """The node that computes a value which is read once: it may be changed for that one reader."""
+        """The node that computes a value which only the node at hand reads: it may be changed for that reader."""
         return self._producers.get(name) if self._uses[name] == 1 else None
 
     def fresh_name(self, hint: str) -> str:

@@ -8,17 +8,16 @@ from typing import cast
 
 import numpy as np
 
-from tilewright.graph.graph import ONNX, Graph, Node, TensorType
+from tilewright.graph.graph import ONNX, Graph, Node
 from tilewright.graph.passes.canonical import add_reshape
 from tilewright.graph.passes.editor import Editor
-from tilewright.graph.passes.layout import inverse, permuted
+from tilewright.graph.passes.layout import inverse
 
 
 def permute_weight_rows(graph: Graph) -> Graph:
     """MatMul(Reshape(Transpose(x)), W) becomes MatMul(Reshape(x), W'), where the Reshape keeps the first axis."""
     editor = Editor(graph)
-    for old in graph.nodes:
-        node = editor.current(old)
+    for node in editor:
         editor.keep(_permuted(editor, node) or node)
     return editor.finish()
 

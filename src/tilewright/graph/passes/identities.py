@@ -19,8 +19,8 @@ _SAME_OF_ONE = frozenset(("Concat", "Sum", "Max", "Min", "Mean"))
 def drop_identities(graph: Graph) -> Graph:
     """Values that are the same as others are read from those; elements that a Concat does not take are left out."""
     editor = Editor(graph)
-    for old in graph.nodes:
-        node = _without_empty_parts(editor, editor.current(old))
+    for old in editor:
+        node = _without_empty_parts(editor, old)
         if _is_identity(editor, node):
             editor.replace(node.outputs[0], node.inputs[0])
         else:

@@ -20,8 +20,7 @@ _FIRST_OPSET = 17
 
 def recognize_layer_norm(graph: Graph) -> Graph:
     editor = Editor(graph)
-    for old in graph.nodes:
-        node = editor.current(old)
+    for node in editor:
         if not _rewritten(editor, node):
             editor.keep(node)
     return editor.finish()

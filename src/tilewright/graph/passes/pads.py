@@ -15,8 +15,7 @@ from tilewright.graph.passes.editor import Editor
 def merge_pads(graph: Graph) -> Graph:
     """Pad with zeros, then Conv or AveragePool: one node with larger pads."""
     editor = Editor(graph)
-    for old in graph.nodes:
-        node = editor.current(old)
+    for node in editor:
         editor.keep(_merged(editor, node) or node)
     return editor.finish()
 

@@ -20,8 +20,7 @@ from tilewright.graph.passes.layout import Perm, compose, identity, inverse, is_
 
 def merge_movements(graph: Graph) -> Graph:
     editor = Editor(graph)
-    for old in graph.nodes:
-        node = editor.current(old)
+    for node in editor:
         if not _has_known_types(editor, node):
             editor.keep(node)
         elif node.op == "Reshape":

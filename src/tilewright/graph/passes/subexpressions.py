@@ -19,8 +19,7 @@ def share_subexpressions(graph: Graph) -> Graph:
     editor = Editor(graph)
     _share_constants(editor)
     first: dict[Hashable, Node] = {}
-    for old in graph.nodes:
-        node = editor.current(old)
+    for node in editor:
         key = _key(node)
         same = None if key is None else first.setdefault(key, node)
         if same is None or same is node:

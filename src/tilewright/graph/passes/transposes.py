@@ -37,7 +37,7 @@ def move_transposes(graph: Graph) -> Graph:
         if mover.takes_transpose(node):
             continue
         rule = rule_of(node)
-        if rule is None or not mover.has_view(node) or not rule(mover, node):
+        if rule is None or not mover.can_move(node) or not rule(mover, node):
             mover.keep(node)
     return mover.finish()
 
@@ -60,8 +60,10 @@ class Mover:
         """Views that have been made into values too."""
         self._arranged: dict[tuple[str, Perm], str] = {}
 
-    def has_view(self, node: Node) -> bool:
-        return any(name in self.views for name in node.inputs)
+    def can_move(self, node: Node) -> bool:
+        """Whether a node reads a view, and all types are known."""
+        values = [name for name in (*node.inputs, *node.outputs) if name]
+        return any(name in self.views for name in values) and None not in map(self.editor.types.get, values)
 
     def view(self, name: str) -> View:
         """What a value is a permutation of; of itself, if nothing else."""
@@ -75,7 +77,10 @@ class Mover:
 
     def takes_transpose(self, node: Node) -> bool:
         """Remember what a Transpose of a value with a known type gives, and leave it out."""
-        if node.op != "Transpose" or node.domain != ONNX or self.editor.types[node.inputs[0]] is None:
+        if node.op != "Transpose" or node.domain != ONNX:
+            return False
+        source = self.editor.types[node.inputs[0]]
+        if source is None or 0 in source.shape:
             return False
         perm = cast("Sequence[int]", node.attributes.get("perm", tuple(reversed(identity(self.rank(node.inputs[0]))))))
         known = self.view(node.inputs[0])
