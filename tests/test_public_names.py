@@ -58,5 +58,5 @@ def test_dir_lists_the_public_names() -> None:
 
 def test_all_errors_have_one_base() -> None:
     errors = [getattr(tilewright, name) for name in tilewright.__all__ if name.endswith("Error")]
-    assert len(errors) == 10
+    assert len(errors) == 12
     assert all(issubclass(error, TilewrightError) for error in errors)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tilewright import te
     from tilewright.codegen import Target
     from tilewright.compile import build
+    from tilewright.graph.session import InferenceSession
     from tilewright.runtime import Kernel
     from tilewright.schedule import Schedule, Trace
     from tilewright.task import Task
@@ -38,6 +39,7 @@ __all__ = [
     "ArtifactError",
     "CodegenError",
     "ExpressionError",
+    "InferenceSession",
     "Kernel",
     "KernelArgumentError",
     "LoweringError",
@@ -60,6 +62,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "InferenceSession": "tilewright.graph.session",
     "Kernel": "tilewright.runtime",
     "Schedule": "tilewright.schedule",
     "Target": "tilewright.codegen",

@@ -72,3 +72,36 @@ def test_records_without_the_workload_are_wrong_usage(records: str, capsys: pyte
 def test_an_unknown_workload_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "gemm:8x8x8"]) == 2
     assert "a workload begins with one of" in capsys.readouterr().err
+
+
+def test_the_tasks_of_a_network_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnx")
+    assert main(["inspect", "zoo:dcgan", "--tasks"]) == 0
+    printed = capsys.readouterr().out
+    assert "input input: float32[1, 100, 1, 1]\noutput output: float32[1, 3, 64, 64]\n" in printed
+    assert "kernels 6, of 6 tasks; views 5\n" in printed
+    assert "fallbacks 0\n" in printed
+    assert "convtranspose_relu(x0[1, 8, 8, 256], " in printed
+    assert main(["inspect", "zoo:dcgan"]) == 0
+    assert "convtranspose" not in capsys.readouterr().out
+
+
+def test_shapes_that_a_model_leaves_open_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx = pytest.importorskip("onnx")
+    path = tmp_path / "open.onnx"
+    text = '<ir_version: 8, opset_import: ["" : 18]> open (float[n,4] x) => (int64[2,m] y) { y = NonZero(x) }'
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert main(["inspect", str(path), "--tasks", "--shape", "x=3x4"]) == 0
+    printed = capsys.readouterr().out
+    assert "input x: float32[3, 4]\noutput y: known when it runs\n" in printed
+    assert "fallbacks 1, by the reference evaluator of ONNX\n" in printed
+    assert "y = NonZero(x): the type of y is known only when the network runs" in printed
+    assert main(["inspect", str(path), "--shape", "3x4"]) == 2
+    assert "give a name and sizes, such as input=1x3x224x224" in capsys.readouterr().err
+
+
+def test_tasks_are_of_models_and_code_is_of_workloads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", WORKLOAD, "--tasks"]) == 2
+    assert "is one task" in capsys.readouterr().err
+    assert main(["inspect", "zoo:dcgan", "--ir"]) == 2
+    assert "--ir is for one workload, but zoo:dcgan is a model" in capsys.readouterr().err

@@ -145,7 +145,9 @@ class TestFolding:
         ]
         network = load_model(model(nodes, [tensor("x", [2])], ["y"]))
         assert ops(network) == ["Add"]
-        np.testing.assert_allclose(network.constants["m"].astype(np.float64), np.exp([1.0, 2.0]) * [1.0, 2.0], rtol=1e-6)
+        np.testing.assert_allclose(
+            network.constants["m"].astype(np.float64), np.exp([1.0, 2.0]) * [1.0, 2.0], rtol=1e-6
+        )
 
     @pytest.mark.parametrize(
         ("attributes", "expected"),

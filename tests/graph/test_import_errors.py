@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import ModelProto
 
-from tests.graph.onnx_models import model, node, random, tensor
+from tests.graph.onnx_models import graph, model, node, random, tensor
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.onnx_import import load_model
 
@@ -159,6 +159,14 @@ def test_node_that_is_not_valid(bad: onnx.NodeProto, message: str) -> None:
     constants = {"w": random((4, 5)), "n": np.arange(3)}
     with pytest.raises(ModelError, match=message):
         load_model(model([bad], [tensor("x", [2, 3])], ["y"], constants))
+
+
+def test_branch_that_is_missing() -> None:
+    proto = model(
+        [node("If", ["c"], ["y"], then_branch=graph([], [], ["x"]))], [tensor("x", [3])], ["y"], {"c": np.array(True)}
+    )
+    with pytest.raises(ModelError, match=r"If_y \(If\) is not a valid node: its attribute else_branch is missing"):
+        load_model(proto)
 
 
 def test_constant_with_too_little_data() -> None:

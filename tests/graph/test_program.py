@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from tests.graph.partitions import Array, Network, packing_trace, residual, residual_reference, weights
 from tilewright import te
 from tilewright.codegen import Target
+from tilewright.codegen.native import LoadedObject, compile_object
 from tilewright.errors import KernelArgumentError, ModelError, ScheduleError, TilewrightError
 from tilewright.graph.compilation import compile_model, naive_trace
 from tilewright.graph.compiled import CompiledModel, FallbackCall, NativeSegment, Place
@@ -28,6 +30,7 @@ from tilewright.runtime import _native
 from tilewright.schedule import Trace
 from tilewright.task import Task
 
+Types = Sequence[TensorType | None]
 NATIVE = Target.native()
 FLOAT = np.float32
 
@@ -81,11 +84,18 @@ def test_a_weight_is_packed_once_for_equal_readers_and_kept_plain_for_others() -
     model = compiled(partition)
     assert sorted(array.ndim for array in model.weights) == [2, 3]
     plain = next(array for array in model.weights if array.ndim == 2)
-    assert np.shares_memory(plain, partition.graph.constants["w"])
+    assert np.array_equal(plain, partition.graph.constants["w"])
     x = input_of(4, 8)
     product, double = Program(model)([x])
     np.testing.assert_allclose(product, x @ plain @ plain, rtol=1e-4, atol=1e-4)
     assert np.array_equal(double, plain + plain)
+
+
+def test_weights_lie_in_one_block_each_on_a_cache_line() -> None:
+    model = compiled(residual(width=5))
+    addresses = sorted(array.ctypes.data for array in model.weights)
+    assert [b - a for a, b in pairwise(addresses)] == [192] * 3  # packed in panels of 4: 5 x 8 floats
+    assert all(address % 64 == 0 for address in addresses)
 
 
 def test_intermediate_values_and_workspaces_share_the_arena() -> None:
@@ -206,7 +216,7 @@ def fallback_network() -> Partition:
     return net.partition(net.add(net.view("sums", (2, 3), "back"), positive, "y"))
 
 
-def evaluators(node: Node) -> Any:
+def evaluators(node: Node, types: Types) -> Any:
     def mystery(inputs: Sequence[Any]) -> list[Any]:
         return [inputs[0] * 2]
 
@@ -242,7 +252,7 @@ def test_a_fallback_may_return_its_operand_and_leave_outputs_out() -> None:
     net.fallback(Node("Odd", (x, ""), ("same", "", "text")), TensorType("float32", (3,)), None, None)
     model = compiled(net.partition("same", "text"))
 
-    def make(node: Node) -> Any:
+    def make(node: Node, types: Types) -> Any:
         return lambda inputs: [inputs[0], None, np.array(["a"], object)] if inputs[1] is None else []
 
     given = np.ones(3, FLOAT)
@@ -250,6 +260,17 @@ def test_a_fallback_may_return_its_operand_and_leave_outputs_out() -> None:
     assert same.tolist() == [1, 1, 1]
     assert not np.shares_memory(same, given)
     assert text.tolist() == ["a"]
+
+
+def test_fallbacks_are_told_the_types_of_their_outputs() -> None:
+    told: list[Types] = []
+
+    def make(node: Node, types: Types) -> Any:
+        told.append(types)
+        return evaluators(node, types)
+
+    Program(compiled(fallback_network()), fallback=make)
+    assert told == [(None,), (TensorType("float32", (3, 2)),)]
 
 
 def test_bfloat16_crosses_fallbacks_as_that_type_and_kernels_as_bits() -> None:
@@ -262,7 +283,7 @@ def test_bfloat16_crosses_fallbacks_as_that_type_and_kernels_as_bits() -> None:
     last = net.kernel("again", ["kept"], lambda X: te.compute((4,), lambda i: X[i] + X[i], name="e"), "e")
     seen: list[str] = []
 
-    def make(node: Node) -> Any:
+    def make(node: Node, types: Types) -> Any:
         def keep(inputs: Sequence[Any]) -> list[Any]:
             seen.append(inputs[0].dtype.name)
             return [inputs[0] + inputs[0]]
@@ -279,7 +300,7 @@ def test_bfloat16_crosses_fallbacks_as_that_type_and_kernels_as_bits() -> None:
 def test_a_fallback_whose_result_has_another_shape_than_the_kernels_were_compiled_for() -> None:
     model = compiled(fallback_network())
 
-    def make(node: Node) -> Any:
+    def make(node: Node, types: Types) -> Any:
         return lambda inputs: [np.ones((3, 3), FLOAT)]
 
     with pytest.raises(ModelError, match=r"gave sums the shape \(3, 3\) in node sums = CumSum\(unknown, axis\), but"):
@@ -290,7 +311,7 @@ def test_arrays_between_steps_are_dropped_when_nobody_reads_them() -> None:
     model = compiled(fallback_network())
     seen: list[weakref.ref[Any]] = []
 
-    def make(node: Node) -> Any:
+    def make(node: Node, types: Types) -> Any:
         def run(inputs: Sequence[Any]) -> list[Any]:
             if node.op == "Mystery":
                 result = inputs[0] * 2
@@ -474,6 +495,26 @@ def test_a_native_program_checks_what_it_is_made_of(
 ) -> None:
     with pytest.raises(error, match=message):
         make_native(**changes)
+
+
+def test_a_kernel_that_fails_ends_the_run() -> None:
+    code = "define i32 @fails(ptr %rt, ptr %args, ptr %workspace) {\n  ret i32 7\n}\n"
+    loaded = LoadedObject(compile_object(code, NATIVE))
+    step = (loaded.address("fails"), 0, ((0, 0),))
+    program = make_native(steps=(step, step), keepalive=loaded)
+    with pytest.raises(TilewrightError, match="kernel bare: the compiled code returned status 7 instead of 0"):
+        program(np.zeros(3, FLOAT))
+    with pytest.raises(TilewrightError, match="status 7"):
+        program.profile((np.zeros(3, FLOAT),))
+
+
+@pytest.mark.parametrize("sizes", [{"arena_bytes": 1 << 60}, {"scratch_bytes": 1 << 60}], ids=["arena", "scratch"])
+def test_too_little_memory_is_an_error_and_not_the_end(sizes: dict[str, int]) -> None:
+    program = make_native(**sizes)
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            program(np.zeros(3, FLOAT))
+    make_native()(np.zeros(3, FLOAT))
 
 
 def test_a_native_program_checks_its_call() -> None:

@@ -21,6 +21,7 @@ from tilewright.graph.graph import Node, TensorType
 from tilewright.graph.groups import Partition
 from tilewright.graph.session import InferenceSession, NodeArg
 
+Types = Sequence[TensorType | None]
 NATIVE = Target.native()
 FLOAT = np.float32
 
@@ -180,7 +181,7 @@ def test_a_network_without_elements_in_an_input() -> None:
     net.fallback(Node("Count", (x,), ("n",)), TensorType("int64", ()))
     with pytest.warns(UserWarning, match="run, slowly, on the reference evaluator of ONNX: Count"):
         session = InferenceSession(
-            compiled(net.partition("n")), fallback=lambda node: lambda inputs: [np.array(inputs[0].size)]
+            compiled(net.partition("n")), fallback=lambda node, types: lambda inputs: [np.array(inputs[0].size)]
         )
     assert session.run(None, {"x": np.zeros((0, 3), FLOAT)})[0] == 0
     with pytest.raises(KernelArgumentError, match=r"must have shape \(0, 3\), got \(1, 3\)"):
@@ -194,7 +195,7 @@ def test_fallbacks_are_counted_in_a_warning_and_may_have_strings() -> None:
     net.fallback(Node("Upper", ("u",), ("v",)), TensorType("string", (2,)))
     net.fallback(Node("Turn", ("v",), ("w",)), None)
 
-    def make(node: Node) -> Any:
+    def make(node: Node, types: Types) -> Any:
         def upper(inputs: Sequence[Any]) -> list[Any]:
             return [np.array([text.upper() for text in inputs[0]], object)]
 

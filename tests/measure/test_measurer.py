@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 
 import numpy as np
 import pytest
 
 import tilewright as tw
-from tests.measure.process_tree import descendants, is_alive
+from tests.measure.process_tree import children, descendants, is_alive
 from tests.measure.programs import BAD, good, illegal, measurer, scale_task
 from tilewright import te
 from tilewright.codegen import Target
@@ -78,6 +79,31 @@ def test_finalists_are_compared_in_rounds() -> None:
     for result in (results[0], results[3]):
         assert len(result.runs_s) >= 4 * 3
         assert result.latency_s == statistics.median(result.runs_s)
+
+
+def test_one_measurer_turns_from_task_to_task_and_keeps_its_fork_server() -> None:
+    before = children(os.getpid())
+    task, trace = packed_product()
+    with measurer() as m:
+        m.measure([good()])
+        servers = set(children(os.getpid())) - set(before)
+        m.turn_to(task)
+        assert [r.status for r in m.measure([trace, good()])] == ["OK", "INVALID"]
+        m.turn_to(scale_task())
+        assert [r.status for r in m.measure([good(), trace])] == ["OK", "INVALID"]
+        assert [r.status for r in m.compare([good(8), good(16)], rounds=2)] == ["OK", "OK"]
+        assert set(children(os.getpid())) - set(before) == servers
+
+
+def test_a_new_fork_server_measures_the_task_that_was_turned_to() -> None:
+    before = children(os.getpid())
+    task, trace = packed_product()
+    with measurer() as m:
+        m.measure([good()])
+        m.turn_to(task)
+        (server,) = set(children(os.getpid())) - set(before)
+        os.kill(server, signal.SIGKILL)
+        assert [r.status for r in m.measure([trace])] == ["OK"]
 
 
 def test_after_an_error_in_the_report_the_measurer_goes_on_with_new_processes() -> None:

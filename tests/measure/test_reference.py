@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 from tilewright import te
 from tilewright.codegen import Target
 from tilewright.measure import reference
-from tilewright.measure.reference import ReferenceStore, plain_schedule, reference_outputs
+from tilewright.measure.reference import ReferenceShelf, ReferenceStore, plain_schedule, reference_outputs
 from tilewright.task import Task
 from tilewright.testing import assert_matches, evaluate, random_inputs
 from tilewright.testing.check import check_program
@@ -54,3 +56,15 @@ def test_what_is_saved_can_be_loaded_and_not_changed() -> None:
         np.testing.assert_array_equal(actual, expected)
     with pytest.raises(ValueError, match="read-only"):
         loaded[0][0] = 1
+
+
+def test_the_shelf_keeps_what_was_used_last_as_long_as_there_is_room() -> None:
+    tasks = [row_norms(rows, 4) for rows in (100, 101, 102)]  # two outputs of 4 bytes a row
+    shelf = ReferenceShelf(max_bytes=2 * 8 * 102)
+    num_files = len(os.listdir("/proc/self/fd"))
+    first, second = shelf.of(tasks[0]), shelf.of(tasks[1])
+    assert shelf.of(row_norms(100, 4)) is first
+    shelf.of(tasks[2])
+    assert shelf.of(tasks[0]) is first
+    assert shelf.of(tasks[1]) is not second
+    assert len(os.listdir("/proc/self/fd")) == num_files + 2

@@ -56,6 +56,15 @@ def test_records_are_grouped_and_counted() -> None:
     }
 
 
+def test_a_finalist_is_the_fastest_unless_a_later_trial_is_faster() -> None:
+    lucky, finalist = record(latency_s=1e-3), record(latency_s=2e-3)
+    again = record(latency_s=1.9e-3, trace=finalist.trace)
+    later, slower = record(latency_s=1.5e-3), record(latency_s=3e-3)
+    assert fastest([lucky, finalist, again]) is again
+    assert fastest([lucky, finalist, again, slower]) is again
+    assert fastest([lucky, finalist, again, later]) is later
+
+
 def write(path: Path, *records: Record) -> Path:
     RecordLog(path).extend(records)
     return path

@@ -1,13 +1,14 @@
-"""`tilewright bench WORKLOAD`: how fast its best program is here, next to other libraries."""
+"""`tilewright bench WORKLOAD|MODEL`: how fast its best program is here, next to other libraries."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from tilewright.cli import chosen
+from tilewright.cli import chosen, network
 from tilewright.errors import TilewrightError, UsageError
 
 if TYPE_CHECKING:
@@ -30,12 +31,19 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     """Add the subcommand to the program's parser."""
     parser = subcommands.add_parser(
         "bench",
-        help="time a workload's best program, next to other libraries",
-        description="Time the best recorded program of a workload with --records, otherwise the best by the "
-        "analytical model. Libraries to compare with are timed in turns with it, on as many threads.",
+        help="time a workload or a model, next to other libraries",
+        description="Time the best recorded programs of a workload or a model with --records, otherwise the best by "
+        "the analytical model. Libraries to compare with are timed in turns with it, on as many threads.",
     )
     chosen.add_arguments(parser)
-    parser.add_argument("--against", default="", metavar="LIBRARIES", help="numpy, torch or both with a comma between")
+    network.add_shape_argument(parser)
+    parser.add_argument("--model", metavar="MODEL", help="of a compiled model: what it was made of, for the libraries")
+    parser.add_argument(
+        "--against",
+        default="",
+        metavar="LIBRARIES",
+        help="with commas between: numpy, torch; of a model: onnxruntime, openvino, torch",
+    )
     parser.add_argument("--rounds", type=int, default=15, metavar="N", help="turns of each (default: %(default)s)")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
     parser.set_defaults(run=run)
@@ -45,6 +53,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Time, and print what was found."""
     if arguments.rounds < 1:
         raise UsageError(f"--rounds is {arguments.rounds}; it must be at least 1")
+    if network.is_network(arguments.workload) or network.is_compiled(arguments.workload):
+        from tilewright.cli import bench_network
+
+        bench_network.run(arguments)
+        return
+    for option in ("shape", "model"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option} is for models, and {arguments.workload} is a workload")
     program = chosen.choose(arguments)
     libraries = [name for name in arguments.against.split(",") if name]
     rows = measure(program, arguments.workload, libraries, arguments.rounds)
@@ -106,6 +122,11 @@ def table(rows: list[Row]) -> str:
     """One line a contestant."""
     lines = [("", "latency", "GFLOP/s", "time by ours")]
     lines += [(r.name, f"{r.latency_ms:.4g} ms", f"{r.gflops:.1f}", f"{r.ratio:.2f}") for r in rows]
+    return aligned(lines)
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """The lines as columns: names to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     first, *rest = widths
     return "\n".join(

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tilewright.space import Sketch
     from tilewright.task import Task
 
-_POPULATION = 512
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The workload, and what decides which program is its best."""
@@ -45,11 +43,13 @@ def choose(arguments: argparse.Namespace) -> Chosen:
     """The program that the arguments of `add_arguments` ask for."""
     from tilewright import workloads
     from tilewright.codegen import Target
+    from tilewright.default_schedule import default_trace
 
     task, target = workloads.parse(arguments.workload), Target.parse(arguments.target)
     threads = num_threads(arguments)
     if arguments.records is None:
-        trace, origin = _estimated_best(task, target, threads), "the best by the analytical model; nothing was measured"
+        trace = default_trace(task, target, threads)
+        origin = "the best by the analytical model; nothing was measured"
     else:
         trace, origin = _recorded_best(arguments.records, task, target, threads)
     return Chosen(task, target, threads, trace, origin)
@@ -86,18 +86,3 @@ def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple
             "tune the workload, or give other --threads or --target"
         )
     return found.trace, f"the best of {path}, recorded with {found.latency_s * 1e3:.4g} ms"
-
-
-def _estimated_best(task: Task, target: Target, threads: int) -> Trace:
-    from tilewright.cost_model import BoostedTrees
-    from tilewright.errors import NoValidCandidateError
-    from tilewright.scoring import Scoring
-    from tilewright.search import EvolutionarySearch
-
-    # A model that has learned nothing leaves the scores to the analytical one.
-    scoring = Scoring(target, threads, BoostedTrees())
-    sketches = sketches_of(task, target, threads)
-    found = EvolutionarySearch(sketches, scoring.scores, target, population=_POPULATION).ask(1)
-    if not found:
-        raise NoValidCandidateError(f"none of {_POPULATION} candidates of {task.name} fits the target {target}")
-    return found[0].trace

@@ -1,19 +1,30 @@
-"""A network on the command line: a model file or `zoo:NAME`, and the shapes of inputs that it leaves open."""
+"""A network on the command line: which one is meant, the shapes of its inputs, and compiling it with progress."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from tilewright.codegen import Target
+    from tilewright.graph.compiled import CompiledModel
     from tilewright.graph.groups import Partition
+    from tilewright.graph.session import InferenceSession
 
 _ZOO = "zoo:"
 _MODEL = ".onnx"
+_COMPILED = ".tw"
 
 
 def is_network(text: str) -> bool:
@@ -25,7 +36,44 @@ def is_network(text: str) -> bool:
     return text.startswith(_ZOO) or text.endswith(_MODEL)
 
 
-def add_shape_argument(parser: argparse.ArgumentParser) -> None:
+def is_compiled(text: str) -> bool:
+    """Whether the argument names a model that `tilewright compile` wrote.
+
+    >>> is_compiled("model.tw"), is_compiled("model.onnx")
+    (True, False)
+    """
+    return text.endswith(_COMPILED)
+
+
+def base_name(text: str) -> str:
+    """What the files that belong to a network are called.
+
+    >>> base_name("zoo:resnet18"), base_name("nets/a.onnx")
+    ('resnet18', 'a')
+    """
+    return text.removeprefix(_ZOO) if text.startswith(_ZOO) else Path(text).stem
+
+
+def check_model(text: str) -> None:
+    """A model is a file or a network of the zoo; `load_model` looks into the file."""
+    if not text.startswith(_ZOO) and not os.path.isfile(text):
+        raise UsageError(f"MODEL is {text!r}, and there is no such file; give model.onnx, or a network as zoo:resnet18")
+
+
+def check_place(option: str, path: str, *, is_folder: bool = False) -> None:
+    """Before long work: that its result can be written to the path in the end."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"{option} is {path}, but there is no folder {folder}; make it first")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"{option} is {path}, but the folder {folder} must not be written to; name another place")
+    if not is_folder and os.path.isdir(path):
+        raise UsageError(f"{option} is {path}, which is a folder; name a file")
+    if is_folder and os.path.exists(path) and not os.path.isdir(path):
+        raise UsageError(f"{option} is {path}, which is a file; name a folder")
+
+
+def add_shape_argument(parser: argparse._ActionsContainer) -> None:
     """`--shape`, which may be given several times."""
     parser.add_argument(
         "--shape",
@@ -51,8 +99,68 @@ def parse_shapes(given: Sequence[str]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def read_onnx(text: str) -> ModelProto:
+    """The model that MODEL names."""
+    from tilewright.graph.onnx_import.reading import read_model
+    from tilewright.graph.zoo import build
+
+    check_model(text)
+    return build(text.removeprefix(_ZOO)) if text.startswith(_ZOO) else read_model(text)
+
+
 def partition_of(arguments: argparse.Namespace) -> Partition:
     """The network that the arguments name, cut into tasks."""
     from tilewright.graph.pipeline import partition_network
 
+    check_model(arguments.workload)
     return partition_network(arguments.workload, parse_shapes(arguments.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A compiled network, and how many of its tasks have a program from records."""
+
+    model: CompiledModel
+    num_tasks: int
+    num_tuned: int
+
+    @property
+    def origin(self) -> str:
+        """Where its programs come from."""
+        num_default = self.num_tasks - self.num_tuned
+        return f"{self.num_tasks} tasks, {self.num_tuned} tuned and {num_default} with the default program"
+
+
+def compile_partition(partition: Partition, records: str | None, target: Target, threads: int) -> Compiled:
+    """Compile with the best recorded programs, and show how far it is on stderr."""
+    from functools import partial
+
+    from tilewright.cli.status_line import StatusLine
+    from tilewright.default_schedule import default_trace
+    from tilewright.graph.compilation import compile_model
+    from tilewright.graph.pipeline import recorded_traces
+
+    line = StatusLine()
+    traces = recorded_traces(partition, records or (), target, threads)
+    model = compile_model(
+        partition,
+        traces,
+        target,
+        threads,
+        default_trace=partial(default_trace, target=target, threads=threads),
+        on_progress=lambda done, total: line.show(f"compiling: {done} of {total} kernels", is_last=done == total),
+    )
+    line.finish()
+    return Compiled(model, len(partition.tasks), len(traces))
+
+
+def open_session(model: CompiledModel | str, threads: int | None = None) -> InferenceSession:
+    """A session of a compiled model. What it warns of is said on stderr, as all that the program has to say."""
+    from tilewright.graph.session import InferenceSession
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        session = InferenceSession(model, threads=threads)
+    for warning in found:
+        print(f"tilewright: warning: {warning.message}", file=sys.stderr)
+    return session

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import tilewright
-from tilewright.cli import bench, inspect, records, target, tune
+from tilewright.cli import bench, compile, inspect, records, run, target, tune
 from tilewright.errors import TilewrightError, UsageError
 
 EXIT_OK = 0
@@ -35,11 +35,11 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser with all subcommands; each leaves its function in `arguments.run`."""
     parser = argparse.ArgumentParser(
         prog="tilewright",
-        description="From a tensor expression and a schedule to native code at library speed.",
+        description="From a tensor expression or an ONNX model to native code at library speed.",
     )
     parser.add_argument("--version", action="version", version=f"tilewright {tilewright.__version__}")
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
-    for subcommand in (tune, inspect, bench, records, target):
+    for subcommand in (tune, compile, run, bench, inspect, records, target):
         subcommand.add_parser(subcommands)
     return parser
 

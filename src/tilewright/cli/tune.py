@@ -1,27 +1,43 @@
-"""`tilewright tune WORKLOAD`: find a fast program, with progress on stderr and the result on stdout."""
+"""`tilewright tune WORKLOAD|MODEL`: find fast programs, with progress on stderr and the result on stdout."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tilewright.cli import network
+from tilewright.cli.status_line import StatusLine
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
     from tilewright.tuner import Progress, TuneResult
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_PLAIN_EVERY_S = 2.0
+_TRIALS = 128
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the subcommand."""
-    parser = subcommands.add_parser("tune", help="search for a fast program of a workload on this machine")
-    parser.add_argument("workload", metavar="WORKLOAD", help="such as gmm:512x512x512 or c2d:1x28x28x128,128,3x3,s1,p1")
-    parser.add_argument("--trials", type=int, default=128, metavar="N", help="measurements at most (default: 128)")
+    parser = subcommands.add_parser(
+        "tune",
+        help="search for fast programs of a workload or a model on this machine",
+        description="Search for the fastest program of a workload, or of each task of a model. Every trial is recorded "
+        "at once: after an interrupt the same command goes on.",
+    )
+    parser.add_argument(
+        "workload",
+        metavar="WORKLOAD|MODEL",
+        help="such as gmm:512x512x512, c2d:1x28x28x128,128,3x3,s1,p1, model.onnx or zoo:resnet18",
+    )
+    parser.add_argument(
+        "--trials",
+        type=int,
+        metavar="N",
+        help=f"measurements at most (default: {_TRIALS}; of a model 64 for each task, or what the budget allows)",
+    )
     parser.add_argument("--budget", metavar="TIME", help="stop after this time, such as 90s, 5m or 1h")
     parser.add_argument("--records", metavar="FILE", help="append every trial to FILE, and go on from what it holds")
     parser.add_argument("--target", default="llvm -mcpu=native", metavar="T")
@@ -29,29 +45,54 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--cost-model", default="boosted-trees", metavar="M", help="by name (default: %(default)s)")
     parser.add_argument("--search", default="evolutionary", metavar="S", help="evolutionary (default) or random")
     parser.add_argument("--seed", type=int, default=0)
+    model = parser.add_argument_group("of a model")
+    network.add_shape_argument(model)
+    model.add_argument("-o", "--output", metavar="OUT", help="write the compiled model, such as model.tw")
+    model.add_argument(
+        "--objective",
+        choices=("f1", "f2", "f3", "f4"),
+        help="f1: its latency (default); f2: until it is below --required-ms; f3: its speed-up over zero trials; f4: "
+        "as f1, but a task that does not improve is left",
+    )
+    model.add_argument("--required-ms", type=float, metavar="MS", help="the latency that f2 asks for")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Tune, and print what was found."""
+    if network.is_compiled(arguments.workload):
+        raise UsageError(f"{arguments.workload} is compiled already; tune the model it was made of")
+    if network.is_network(arguments.workload):
+        from tilewright.cli import tune_network
+
+        tune_network.run(arguments)
+        return
+    for option in ("shape", "output", "objective", "required_ms"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option.replace('_', '-')} is for models, and {arguments.workload} is a workload")
+    _tune_workload(arguments)
+
+
+def _tune_workload(arguments: argparse.Namespace) -> None:
     from tilewright import workloads
     from tilewright.cost_model import create
     from tilewright.tuner import tune
 
     task = workloads.parse(arguments.workload)
     path = arguments.records or f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', arguments.workload)}.jsonl"
+    trials = _TRIALS if arguments.trials is None else arguments.trials
     display = Display(task.flop)
-    print(f"tuning {arguments.workload}, {arguments.trials} trials; records in {path}", file=sys.stderr)
+    print(f"tuning {arguments.workload}, {trials} trials; records in {path}", file=sys.stderr)
     try:
         result = tune(
             task,
-            trials=arguments.trials,
+            trials=trials,
             records=path,
             seed=arguments.seed,
             target=arguments.target,
             threads=arguments.threads,
             search=arguments.search,
-            cost_model=create(arguments.cost_model, **_model_options(arguments.cost_model, arguments.seed)),
+            cost_model=create(arguments.cost_model, **model_options(arguments.cost_model, arguments.seed)),
             budget_s=parse_time(arguments.budget),
             workload=arguments.workload,
             on_progress=display.show,
@@ -64,7 +105,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(summary(result, arguments.workload, path))
 
 
-def _model_options(name: str, seed: int) -> dict[str, int]:
+def model_options(name: str, seed: int) -> dict[str, int]:
+    """What the constructor of the cost model takes."""
     return {} if name == "analytical" else {"seed": seed}
 
 
@@ -83,44 +125,42 @@ def parse_time(text: str | None) -> float | None:
 
 
 class Display:
-    """One line that changes on a terminal; plain lines every few seconds elsewhere."""
+    """Where the tuning of one task stands."""
 
     def __init__(self, flop: float) -> None:
         self.flop = flop
-        self.is_live = sys.stderr.isatty()
-        self._last_line_s = 0.0
+        self._line = StatusLine()
 
     def show(self, progress: Progress) -> None:
-        now = time.monotonic()
-        is_last = progress.num_trials >= progress.max_trials
-        if not self.is_live and not is_last and now - self._last_line_s < _PLAIN_EVERY_S:
-            return
-        self._last_line_s = now
-        text = self._text(progress)
-        print(
-            f"\r\x1b[K{text}" if self.is_live else text, end="" if self.is_live else "\n", file=sys.stderr, flush=True
-        )
+        self._line.show(self._text(progress), is_last=progress.num_trials >= progress.max_trials)
 
     def finish(self) -> None:
-        if self.is_live:
-            print(file=sys.stderr)
+        self._line.finish()
 
     def _text(self, progress: Progress) -> str:
-        statuses = progress.statuses
-        timeouts = statuses.get("BUILD_TIMEOUT", 0) + statuses.get("RUN_TIMEOUT", 0)
-        errors = sum(statuses.values()) - statuses.get("OK", 0) - timeouts
         done = max(1, progress.num_trials)
         left_s = progress.elapsed_s / done * (progress.max_trials - progress.num_trials)
         return (
             f"{progress.elapsed_s:7.1f} s  trial {progress.num_trials}/{progress.max_trials}  "
             f"now {self._speed(progress.last.latency_s if progress.last else None)}  "
-            f"best {self._speed(progress.best_latency_s)}  errors {errors}  time-outs {timeouts}  left {left_s:.0f} s"
+            f"best {self._speed(progress.best_latency_s)}  {failures(progress.statuses)}  left {left_s:.0f} s"
         )
 
     def _speed(self, latency_s: float | None) -> str:
         if latency_s is None:
             return "-"
         return f"{self.flop / latency_s / 1e9:.1f} GFLOP/s {latency_s * 1e3:.3f} ms"
+
+
+def failures(statuses: Mapping[str, int]) -> str:
+    """How many trials failed, by a time-out or otherwise.
+
+    >>> failures({"OK": 5, "RUN_TIMEOUT": 1, "WRONG_RESULT": 2})
+    'errors 2  time-outs 1'
+    """
+    num_timeouts = statuses.get("BUILD_TIMEOUT", 0) + statuses.get("RUN_TIMEOUT", 0)
+    num_errors = sum(statuses.values()) - statuses.get("OK", 0) - num_timeouts
+    return f"errors {num_errors}  time-outs {num_timeouts}"
 
 
 def summary(result: TuneResult, workload: str, path: str) -> str:

@@ -120,7 +120,7 @@ class AccessReader:
         """
         region = self.region
         width, form = region.hull(index_tuples, dim, size)
-        loops = form.loops if form is not None else frozenset(range(len(region.path.loops)))
+        loops = form.loops if form is not None else region.loops_of([indices[dim] for indices in index_tuples])
         if fixed:
             width = width.copy()
             width[:fixed] = width[fixed]
@@ -140,9 +140,10 @@ class AccessReader:
             return np.ones_like(span)
         run, num_runs, is_whole = hulls[-1], np.ones_like(span), hulls[-1] == shape[-1]
         for hull, count, size in zip(hulls[-2::-1], counts[-2::-1], shape[-2::-1], strict=True):
-            num_runs *= np.where(is_whole, 1.0, count)
-            run = np.where(is_whole, run * hull, run)
-            is_whole &= hull == size
+            joins = is_whole & (count == hull)
+            num_runs *= np.where(joins, 1.0, count)
+            run = np.where(joins, run * hull, run)
+            is_whole = joins & (hull == size)
         lines = self._run_lines(run * element_bytes, element_bytes)
         if counts[-1] is not hulls[-1]:
             lines = np.minimum(lines, counts[-1] * run / hulls[-1])

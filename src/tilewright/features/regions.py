@@ -9,7 +9,7 @@ width is the largest value minus the smallest; only parts of fused loops are tak
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.schedule import Extent, Loop, Schedule, Split, Stage, enclosing_loops
-from tilewright.te import Binary, Cast, Const, Expr, Unary, Var
+from tilewright.te import Binary, Cast, Const, Expr, Unary, Var, visit
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Number: TypeAlias = "float | Floats"
@@ -124,6 +124,13 @@ class Region:
             position = next(p for loop, p in self.path.positions.items() if loop.var is var)
             known = self.variables[var] = Reach(self._leaf_width(position), frozenset((position,)))
         return known
+
+    def loops_of(self, expressions: Sequence[Expr]) -> frozenset[int]:
+        """The positions of the loops that move any variable in the expressions."""
+        variables: set[Var] = set()
+        for e in expressions:
+            visit(e, lambda part: variables.add(part) if isinstance(part, Var) else None)
+        return frozenset[int]().union(*(self.reach(variable).loops for variable in variables))
 
     def hull(self, index_tuples: list[tuple[Expr, ...]], dim: int, size: Number) -> tuple[Floats, Form | None]:
         """How far dimension `dim` of a buffer is reached by several reads of it; the form if there is one form."""

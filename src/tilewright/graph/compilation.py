@@ -14,8 +14,10 @@ from tilewright.codegen.native import LoadedObject
 from tilewright.graph.compiled import CompiledModel, KernelCode, Value
 from tilewright.graph.groups import KernelGroup, Partition
 from tilewright.graph.kernel_workers import CompiledJob, DefaultTrace, KernelJob, compile_kernels
+from tilewright.graph.memory import ALIGNMENT
 from tilewright.graph.segments import PlacedKernel, cut_into_steps
 from tilewright.runtime import Argument, KernelSpec, PackSpec
+from tilewright.runtime.memory import empty
 from tilewright.runtime.packing import Packer
 from tilewright.schedule import Trace
 from tilewright.task import Task
@@ -66,7 +68,7 @@ def compile_model(
         outputs=outputs,
         kernels=tuple(_code(task, job.binary) for task, job in zip(tasks, compiled, strict=True)),
         steps=steps,
-        weights=tuple(constants.weights),
+        weights=_in_one_block(constants.weights),
         constants=tuple(constants.constants),
     )
 
@@ -128,6 +130,25 @@ class _Packing:
         )
         kernel = KernelSpec(task.name, (), (), spec.entry_address, 0, 0, self._threads, keepalive=self._loaded)
         return Packer(kernel, Argument(tensor.name, tensor.dtype, tensor.shape, is_constant=True), spec)
+
+
+def _in_one_block(arrays: list[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], ...]:
+    """Copies of the arrays, one after the other in one block; `arrays` is emptied on the way.
+
+    A large block gets huge pages, where each array alone would not: networks run a few percent faster.
+    """
+    sizes = [-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays]
+    block = empty((sum(sizes),), np.dtype(np.uint8), sum(sizes))
+    copies: list[npt.NDArray[Any]] = []
+    begin = 0
+    for size in sizes:
+        array = arrays.pop(0)
+        copy = block[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        copy.flags.writeable = False
+        copies.append(copy)
+        begin += size
+    return tuple(copies)
 
 
 def _as_stored(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:

@@ -83,6 +83,7 @@ class FallbackCall:
 
     node: Node
     operands: tuple[Operand | None, ...]
+    output_types: tuple[TensorType | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,105 +1,19 @@
-"""Operators for the reference evaluator of ONNX in the place of its own.
+"""Operators for the reference evaluator of ONNX in the place of its own, which do not follow the specification.
 
-Its own Loop stops at once without a condition and stacks what the iterations give along the wrong axis; its own Scan
-goes through the first axis forwards only; its own Optional wraps a value that nothing unwraps; its own ConvTranspose
-mixes up groups; its own GlobalMaxPool is for images of two dimensions.
+Its own Optional wraps a value that nothing unwraps; ConvTranspose mixes up groups; GlobalMaxPool is for images of two
+dimensions; Pad refuses to crop; Softmax and its kin take the axis of opsets before 13 for one axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import count
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import TypeProto
-from onnx.helper import tensor_dtype_to_np_dtype
-from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as UngroupedConvTranspose
 
-
-class _Iteration(OpRun):  # type: ignore[misc]
-    """A body that runs again and again; it also reads the values around it."""
-
-    body: ReferenceEvaluator
-
-    def need_context(self) -> bool:
-        return True
-
-    def _step(self, context: Mapping[str, Any], arguments: Sequence[Any], attributes: Any) -> list[Any]:
-        feeds = dict(context)
-        feeds.update(zip(self.body.input_names, arguments, strict=True))
-        outputs: list[Any] = self._run_body(feeds, attributes=attributes)
-        return outputs
-
-    def _stack(self, position: int, items: Sequence[np.ndarray], axis: int = 0, *, backwards: bool = False) -> Any:
-        """What output `position` of the body was in each iteration, along a new axis."""
-        if not items:
-            return _nothing(self.body.output_types[position])
-        return np.stack(list(reversed(items)) if backwards else list(items), axis)
-
-
-class Loop(_Iteration):
-    """Runs its body up to `count_limit` times, while its condition holds."""
-
-    def _run(
-        self,
-        count_limit: np.ndarray | None,
-        condition: np.ndarray | None,
-        *carried: Any,
-        context: Mapping[str, Any],
-        attributes: Any = None,
-        **_: Any,
-    ) -> tuple[Any, ...]:
-        states = list(carried)
-        num_states = len(states)
-        collected: list[list[np.ndarray]] = [[] for _ in self.body.output_names[1 + num_states :]]
-        goes_on = True if condition is None else bool(condition)
-        for iteration in count():
-            if not goes_on or (count_limit is not None and iteration >= int(count_limit)):
-                break
-            arguments = [np.array(iteration, np.int64), np.array(goes_on), *states]
-            condition, *rest = self._step(context, arguments, attributes)
-            goes_on = bool(condition)
-            states = rest[:num_states]
-            for items, item in zip(collected, rest[num_states:], strict=True):
-                items.append(item)
-        return (*states, *(self._stack(1 + num_states + i, items) for i, items in enumerate(collected)))
-
-
-class Scan(_Iteration):
-    """Runs its body for each slice of its last inputs, along any axis, forwards or backwards."""
-
-    def _run(
-        self,
-        *inputs: Any,
-        context: Mapping[str, Any],
-        num_scan_inputs: int,
-        scan_input_axes: Sequence[int] | None = None,
-        scan_input_directions: Sequence[int] | None = None,
-        scan_output_axes: Sequence[int] | None = None,
-        scan_output_directions: Sequence[int] | None = None,
-        attributes: Any = None,
-        **_: Any,
-    ) -> tuple[Any, ...]:
-        num_states = len(inputs) - num_scan_inputs
-        states, scanned = list(inputs[:num_states]), inputs[num_states:]
-        slices = []
-        for i, array in enumerate(scanned):
-            rows = np.moveaxis(array, _at(scan_input_axes, i), 0)
-            slices.append(rows[::-1] if _at(scan_input_directions, i) else rows)
-        collected: list[list[np.ndarray]] = [[] for _ in self.body.output_names[num_states:]]
-        for rows_now in zip(*slices, strict=True):
-            outputs = self._step(context, [*states, *rows_now], attributes)
-            states = outputs[:num_states]
-            for items, item in zip(collected, outputs[num_states:], strict=True):
-                items.append(item)
-        stacked = [
-            self._stack(num_states + i, items, _at(scan_output_axes, i), backwards=bool(_at(scan_output_directions, i)))
-            for i, items in enumerate(collected)
-        ]
-        return (*states, *stacked)
+from tilewright.graph.evaluator_control_flow import Loop, Scan
 
 
 class Optional(OpRun):  # type: ignore[misc]
@@ -118,11 +32,11 @@ class ConvTranspose(UngroupedConvTranspose):  # type: ignore[misc]
     def _run(
         self, X: np.ndarray, W: np.ndarray, B: np.ndarray | None = None, group: int = 1, **attributes: Any
     ) -> tuple[np.ndarray]:
-        biases = [None] * group if B is None else np.split(B, group)
-        parts = zip(np.split(X, group, axis=1), np.split(W, group), biases, strict=True)
-        return (
-            np.concatenate([super(ConvTranspose, self)._run(*part, group=1, **attributes)[0] for part in parts], 1),
-        )
+        biases: Sequence[np.ndarray | None] = [None] * group if B is None else np.split(B, group)
+        outputs = []
+        for x, w, b in zip(np.split(X, group, axis=1), np.split(W, group), biases, strict=True):
+            outputs.append(super()._run(x, w, b, group=1, **attributes)[0])
+        return (np.concatenate(outputs, axis=1),)
 
 
 class GlobalMaxPool(OpRun):  # type: ignore[misc]
@@ -132,15 +46,64 @@ class GlobalMaxPool(OpRun):  # type: ignore[misc]
         return (X.max(axis=tuple(range(2, X.ndim)), keepdims=True),)
 
 
-OPERATORS = [Loop, Scan, Optional, ConvTranspose, GlobalMaxPool]
+class Pad(OpRun):  # type: ignore[misc]
+    """More elements before and after each axis, or fewer."""
+
+    def _run(
+        self,
+        data: np.ndarray,
+        pads: np.ndarray,
+        constant_value: np.ndarray | None = None,
+        axes: np.ndarray | None = None,
+        mode: str = "constant",
+    ) -> tuple[np.ndarray]:
+        places = range(data.ndim) if axes is None else [int(axis) % data.ndim for axis in axes]
+        widths = [(0, 0)] * data.ndim
+        for axis, before, after in zip(places, pads[: len(places)], pads[len(places) :], strict=True):
+            widths[axis] = (int(before), int(after))
+        cropped = data[tuple(slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(widths, data.shape, strict=True))]
+        added = [(max(0, before), max(0, after)) for before, after in widths]
+        if mode != "constant":
+            return (np.pad(cropped, added, mode=mode),)  # type: ignore[call-overload]
+        value = 0 if constant_value is None else np.asarray(constant_value).item()
+        return (np.pad(cropped, added, constant_values=value),)
 
 
-def _at(items: Sequence[int] | None, position: int) -> int:
-    return 0 if items is None or position >= len(items) else items[position]
+class _AlongAxis(OpRun):  # type: ignore[misc]
+    """An operator on rows of elements. Before opset 13, a row is an axis and all after it."""
+
+    def _run(self, x: np.ndarray, axis: int = -1, **_: Any) -> tuple[np.ndarray]:
+        if self.run_params["opsets"][""] >= 13:
+            return (self._of_rows(x, axis),)
+        given = [attribute.i for attribute in self.onnx_node.attribute if attribute.name == "axis"]
+        start = given[0] if given else 1
+        start = start + x.ndim if start < 0 else start
+        rows = x.reshape(int(np.prod(x.shape[:start])), -1)
+        return (self._of_rows(rows, 1).reshape(x.shape),)
+
+    def _of_rows(self, x: np.ndarray, axis: int) -> np.ndarray:
+        raise NotImplementedError
 
 
-def _nothing(declared: TypeProto) -> np.ndarray:
-    """What no iteration gives: as much of its shape as the body declares, behind an axis of zero."""
-    tensor = declared.tensor_type
-    dtype = tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else np.dtype(np.float32)
-    return np.empty((0, *(dim.dim_value for dim in tensor.shape.dim)), dtype)
+class Softmax(_AlongAxis):
+    def _of_rows(self, x: np.ndarray, axis: int) -> np.ndarray:
+        powers = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))
+        result: np.ndarray = powers / powers.sum(axis=axis, keepdims=True)
+        return result.astype(x.dtype)
+
+
+class LogSoftmax(_AlongAxis):
+    def _of_rows(self, x: np.ndarray, axis: int) -> np.ndarray:
+        low = x - x.max(axis=axis, keepdims=True, initial=-np.inf)
+        result: np.ndarray = low - np.log(np.exp(low).sum(axis=axis, keepdims=True))
+        return result.astype(x.dtype)
+
+
+class Hardmax(_AlongAxis):
+    def _of_rows(self, x: np.ndarray, axis: int) -> np.ndarray:
+        result = np.zeros_like(x)
+        np.put_along_axis(result, np.expand_dims(x.argmax(axis=axis), axis), 1, axis=axis)
+        return result
+
+
+OPERATORS = [Loop, Scan, Optional, ConvTranspose, GlobalMaxPool, Pad, Softmax, LogSoftmax, Hardmax]

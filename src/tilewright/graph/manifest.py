@@ -76,7 +76,12 @@ def model_from_json(
 def _step_to_json(step: ModelStep) -> Json:
     if isinstance(step, FallbackCall):
         operands = [None if operand is None else _operand_to_json(operand) for operand in step.operands]
-        return {"kind": "fallback", "node": _node_to_json(step.node), "operands": operands}
+        return {
+            "kind": "fallback",
+            "node": _node_to_json(step.node),
+            "operands": operands,
+            "output_types": [_type_to_json(known) for known in step.output_types],
+        }
     return {
         "kind": "native",
         "inputs": _values_to_json(step.inputs),
@@ -96,7 +101,8 @@ def _step_to_json(step: ModelStep) -> Json:
 def _step_from_json(data: Json) -> ModelStep:
     if data["kind"] == "fallback":
         operands = tuple(None if operand is None else _operand_from_json(operand) for operand in data["operands"])
-        return FallbackCall(_node_from_json(data["node"]), operands)
+        output_types = tuple(_type_from_json(known) for known in data["output_types"])
+        return FallbackCall(_node_from_json(data["node"]), operands, output_types)
     return NativeSegment(
         inputs=_values_from_json(data["inputs"]),
         outputs=_values_from_json(data["outputs"]),

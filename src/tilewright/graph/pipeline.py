@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from tilewright.codegen import Target
-from tilewright.default_schedule import default_trace
+from tilewright.default_schedule import default_trace as best_guess
 from tilewright.graph.compilation import Progress, compile_model
 from tilewright.graph.compiled import CompiledModel
 from tilewright.graph.groups import Partition
+from tilewright.graph.kernel_workers import DefaultTrace
 from tilewright.records import Key, Record, fastest, group_by_task, read_records
 from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
@@ -34,11 +35,12 @@ def compile_network(
     threads: int | None = None,
     shapes: Shapes | None = None,
     on_progress: Progress | None = None,
+    default_trace: DefaultTrace | None = None,
 ) -> CompiledModel:
     """Compile an ONNX model, or a network of the zoo, with the fastest recorded programs.
 
-    A task without a record gets the program that the analytical model thinks best. `shapes` are those of inputs that
-    the model leaves open.
+    A task without a record gets the program that the analytical model thinks best, or the one that `default_trace`
+    gives. `shapes` are those of inputs that the model leaves open.
     """
     chosen = _target(target)
     num_threads = threads or default_threads()
@@ -48,7 +50,7 @@ def compile_network(
         recorded_traces(cut, records or (), chosen, num_threads),
         chosen,
         num_threads,
-        default_trace=partial(default_trace, target=chosen, threads=num_threads),
+        default_trace=default_trace or partial(best_guess, target=chosen, threads=num_threads),
         on_progress=on_progress,
     )
 

@@ -21,7 +21,8 @@ from tilewright.runtime.memory import empty
 from tilewright.te import DTYPES, numpy_dtype
 
 Evaluator: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
-FallbackFactory: TypeAlias = Callable[[Node], Evaluator]
+FallbackFactory: TypeAlias = Callable[[Node, Sequence[TensorType | None]], Evaluator]
+"""Makes what runs a node; its results are of the given types where those are known."""
 
 _Arrays: TypeAlias = dict[str, Any]
 
@@ -56,7 +57,7 @@ class Program:
         make = fallback or _reference_evaluator
         entries, loaded = _load(model)
         self._steps: list[_Step] = [
-            _FallbackStep(step, model, make(step.node))
+            _FallbackStep(step, model, make(step.node, step.output_types))
             if isinstance(step, FallbackCall)
             else _NativeStep(step, model, entries, threads or model.threads, loaded)
             for step in model.steps
@@ -176,10 +177,10 @@ def _load(model: CompiledModel) -> tuple[list[int], object]:
     return [loaded.address(kernel.symbol) for kernel in model.kernels], loaded
 
 
-def _reference_evaluator(node: Node) -> Evaluator:
+def _reference_evaluator(node: Node, output_types: Sequence[TensorType | None]) -> Evaluator:
     from tilewright.graph.fallback import FallbackOperator
 
-    return FallbackOperator(node)
+    return FallbackOperator(node, output_types)
 
 
 def _find(operand: Operand, model: CompiledModel, arrays: Mapping[str, Any]) -> Any:

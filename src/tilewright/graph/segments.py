@@ -22,7 +22,7 @@ from tilewright.graph.compiled import (
     Slot,
     Value,
 )
-from tilewright.graph.graph import TensorType
+from tilewright.graph.graph import Node, TensorType
 from tilewright.graph.groups import Fallback, KernelGroup, Partition, View
 from tilewright.graph.memory import Block, plan_memory
 from tilewright.te import DTYPES
@@ -57,7 +57,7 @@ def cut_into_steps(
     steps: list[ModelStep] = []
     for number, run in enumerate(scope.runs):
         if isinstance(run, Fallback):
-            steps.append(FallbackCall(run.node, tuple(scope.operand(name) for name in run.node.inputs)))
+            steps.append(scope.fallback(run.node))
         else:
             steps.append(_Segment(scope, number, run).build(kernels))
     return tuple(steps), scope.outputs()
@@ -89,6 +89,10 @@ class _Scope:
         if root in self.graph.constants:
             return Operand("", self.constants.constant(root), type_)
         return Operand(root, None, type_)
+
+    def fallback(self, node: Node) -> FallbackCall:
+        operands = tuple(self.operand(name) for name in node.inputs)
+        return FallbackCall(node, operands, tuple(self.graph.types.get(name) for name in node.outputs))
 
     def outputs(self) -> tuple[Output, ...]:
         returned = set(self.graph.inputs) | set(self.graph.constants)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -58,6 +57,7 @@ class Job:
         self.is_exhausted = False
         self._final: Record | None = None
         self._needs_final = False
+        self._known_best: list[Record | None] = []
 
     @property
     def num_trials(self) -> int:
@@ -73,8 +73,7 @@ class Job:
         """The fastest program that was measured."""
         if self._final is not None:
             return self._final
-        ran = [record for record in self.tuner.records if record.latency_s is not None]
-        return min(ran, key=_latency_s, default=None)
+        return self._best_so_far()[-1] if self.num_trials else None
 
     @property
     def latency_s(self) -> float:
@@ -116,22 +115,27 @@ class Job:
             is_open=not (self.is_exhausted or is_failing or is_stale),
         )
 
-    def _best_so_far_s(self) -> list[float]:
-        """After each trial; infinite until one was valid."""
-        return list(accumulate(map(_latency_s, self.tuner.records), min))
+    def _best_so_far(self) -> list[Record | None]:
+        """The fastest record after each trial; None until one was valid."""
+        known = self._known_best
+        for record in self.tuner.records[len(known) :]:
+            before = known[-1] if known else None
+            is_better = record.latency_s is not None and (before is None or _latency_s(record) < _latency_s(before))
+            known.append(record if is_better else before)
+        return known
 
     def _history_s(self, round_size: int) -> tuple[float, ...]:
-        if not self.num_trials:
+        best = self._best_so_far()
+        if not best:
             return (self.tuner.estimated_latency_s,)
-        best_s = self._best_so_far_s()
-        after_rounds = [*best_s[round_size - 1 : -1 : round_size], best_s[-1]]
-        return tuple(s if s < math.inf else self.tuner.estimated_latency_s for s in after_rounds)
+        after_rounds = [*best[round_size - 1 : -1 : round_size], best[-1]]
+        return tuple(self.tuner.estimated_latency_s if r is None else _latency_s(r) for r in after_rounds)
 
     def _num_stale_trials(self) -> int:
-        if self.best is None:
+        best = self._best_so_far()
+        if not best or best[-1] is None:
             return 0
-        best_s = self._best_so_far_s()
-        return len(best_s) - 1 - best_s.index(best_s[-1])
+        return sum(record is best[-1] for record in best) - 1
 
 
 def make_jobs(networks: Sequence[Network], make_tuner: Callable[[Task, str], TaskTuner]) -> list[Job]:

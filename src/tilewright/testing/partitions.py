@@ -42,6 +42,6 @@ def _call(group: KernelGroup, values: dict[str, Any], kernels: dict[str, Kernel]
     task = group.task
     if task.hash not in kernels:
         kernels[task.hash] = build(task, threads=1)
-    arrays = [np.ascontiguousarray(values[name]) for name in group.inputs]
+    arrays = [np.asarray(values[name], order="C") for name in group.inputs]
     outputs = kernels[task.hash](*arrays)
     return (outputs,) if len(task.outputs) == 1 else tuple(outputs)

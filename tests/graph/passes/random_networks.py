@@ -80,7 +80,9 @@ def random_network(seed: int, num_nodes: int = 14) -> Draft:
         draft.input(draft.choice(shapes))
     while len(draft.nodes) < num_nodes:
         floats = [
-            name for name, value in draft.values.items() if name not in draft.constants and value.dtype == np.float32
+            name
+            for name, value in draft.values.items()
+            if name not in draft.constants and value.dtype == np.float32 and value.ndim > 0
         ]
         recent = floats[-4:] if draft.integer(0, 3) else floats
         draft.choice(STEPS)(draft, draft.choice(recent))
@@ -196,7 +198,7 @@ def _batch_norm(draft: Draft, x: str) -> None:
         return
     channels = value.shape[1]
     scale, bias, mean = (draft.weights(channels) for _ in range(3))
-    variance = draft.constant(draft.rng.uniform(0.5, 2, channels).astype(np.float32))
+    variance = draft.constant(draft.rng.uniform(0.5, 2, (channels,)).astype(np.float32))
     draft.node("BatchNormalization", [x, scale, bias, mean, variance], epsilon=1e-3)
 
 

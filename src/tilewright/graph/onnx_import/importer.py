@@ -14,7 +14,6 @@ from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.folding import fold
 from tilewright.graph.graph import ONNX, Node, TensorType
 from tilewright.graph.onnx_import.inlining import (
-    Body,
     default_attributes,
     function_body,
     inline_branch,
@@ -124,16 +123,13 @@ class Importer:
         trial = self._copy()
         body = inline_function(function, proto, default_attributes(node), trial._fresh_name)
         try:
-            trial._add_body(body)
+            trial.add_nodes(body.nodes, body.opsets)
         except (ModelError, UnsupportedOperatorError):
             return False
         if trial.num_fallbacks > self.num_fallbacks:
             return False
         self._become(trial)
         return True
-
-    def _add_body(self, body: Body) -> None:
-        self.add_nodes(body.nodes, body.opsets)
 
     def _copy(self) -> Importer:
         return Importer(

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 import onnx
 from onnx import GraphProto, NodeProto
 from onnx.checker import ValidationError
-from onnx.defs import SchemaError, get_schema
+from onnx.defs import OpSchema, SchemaError, get_schema
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.onnx_protos import captured_names, defined_names, normal_domain, subgraphs
@@ -53,25 +53,25 @@ def all_names(graph: GraphProto) -> set[str]:
 def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int]) -> None:
     """Each operator is one that ONNX knows, with the inputs, outputs and attributes that it takes.
 
-    Subgraphs are checked where they are inlined, or by whoever runs them.
+    What is inside of subgraphs is checked where they are inlined, or by whoever runs them.
     """
     context = onnx.checker.C.CheckerContext()
     context.ir_version = onnx.IR_VERSION
     context.opset_imports = dict(opsets)
     for node in nodes:
-        _check_known(node, opsets)
+        schema = _schema(node, opsets)
         if any(subgraphs(node)):
+            # The checker of ONNX would want to know the values that a subgraph reads from around it.
+            _check_arguments(node, schema)
             continue
         try:
             onnx.checker.check_node(node, context)
         except ValidationError as error:
-            raise ModelError(
-                f"{label(node)} is not a valid node: {error}; correct it, or export the model again"
-            ) from error
+            raise _invalid(node, str(error)) from error
 
 
-def _check_known(node: NodeProto, opsets: Mapping[str, int]) -> None:
-    """The operator is one that ONNX defines in the version that the model asks for."""
+def _schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema:
+    """What ONNX says of the operator in the version that the model asks for."""
     domain = normal_domain(node.domain)
     try:
         schema = get_schema(node.op_type, opsets.get(domain, 1), domain)
@@ -86,6 +86,20 @@ def _check_known(node: NodeProto, opsets: Mapping[str, int]) -> None:
             f"{label(node)}: ONNX has withdrawn the operator {node.op_type} by opset {opsets.get(domain, 1)}; "
             f"export the model again with the operator that took its place"
         )
+    return schema
+
+
+def _check_arguments(node: NodeProto, schema: OpSchema) -> None:
+    if not schema.min_input <= len(node.input) <= schema.max_input:
+        raise _invalid(node, f"it has {len(node.input)} inputs, but takes at least {schema.min_input}")
+    given = {attribute.name: attribute.type for attribute in node.attribute}
+    for name, formal in schema.attributes.items():
+        if formal.required and given.get(name) != formal.type.value:
+            raise _invalid(node, f"its attribute {name} is missing, or not a {formal.type.name.lower()}")
+
+
+def _invalid(node: NodeProto, reason: str) -> ModelError:
+    return ModelError(f"{label(node)} is not a valid node: {reason}; correct it, or export the model again")
 
 
 def _reads(node: NodeProto) -> list[str]:

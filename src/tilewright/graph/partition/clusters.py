@@ -30,8 +30,9 @@ from tilewright.graph.partition.reads import (
 )
 from tilewright.te import Read, Tensor, Var, collect_reads
 
-# Larger ones compile slowly and gain nothing.
+# Larger ones compile slowly and gain nothing. A value that is read twice is written out twice, over and over.
 _MAX_NODES = 48
+_MAX_READS = 1024
 # Loops are cut where such conditions change, as long as there are few of them.
 _MAX_CASES = 3
 
@@ -82,12 +83,22 @@ class Clusters:
         self.cluster_of[n] = cluster
         return cluster
 
+    def _is_small(self, nodes: Sequence[int]) -> bool:
+        """Whether the nodes, written out as one expression, read few elements."""
+        num_reads: dict[str, int] = {}
+        for n in sorted(nodes):
+            operands = self.network.forms[n].operands
+            reads = [read for stage in self.network.forms[n].stages for read in _reads(stage)]
+            values = {operands[name]: num_reads[name] for name in operands if name in num_reads}
+            num_reads[self.network.result(n)] = sum(values.get(read.tensor, 1) for read in reads)
+        return max(num_reads.values()) <= _MAX_READS
+
     # --- forward -----------------------------------------------------------------------------------------------------
 
     def _grow_forward(self, cluster: Cluster, accepts: Accepts) -> None:
         while len(cluster.nodes) < _MAX_NODES:
             following = self._following(cluster, accepts)
-            if not following:
+            if not following or not self._is_small([*cluster.nodes, *following]):
                 return
             cluster.nodes += following
             cluster.result = self.network.result(following[-1])
@@ -118,7 +129,8 @@ class Clusters:
         network = self.network
         if network.kind(n) is not Kind.MAP:
             return False
-        if all(is_at_own_place(read, stage) for stage, read in network.reads(n, values)):
+        reads = network.reads(n, values)
+        if reads and all(is_at_own_place(read, stage) for stage, read in reads):
             return True
         movement = network.movement(n)
         order = None if movement is None else permutation(movement, network.forms[n].outputs[0].axes)
@@ -130,6 +142,8 @@ class Clusters:
         if network.kind(n) not in (Kind.MAP, Kind.REDUCTION):
             return False
         reads = network.reads(n, values)
+        if not reads:
+            return False
         if network.kind(n) is Kind.MAP and all(is_at_own_place(read, stage) for stage, read in reads):
             return True
         stages = network.forms[n].stages
@@ -160,7 +174,7 @@ class Clusters:
             n = max(self._only_read_by(cluster) - refused, default=None)
             if n is None:
                 return
-            if not accepts(cluster, n, frozenset(network.wanted[n])):
+            if not accepts(cluster, n, frozenset(network.wanted[n])) or not self._is_small([*cluster.nodes, n]):
                 refused.add(n)
                 continue
             if cluster.front.intersection(network.readers[network.result(n)]):
@@ -214,12 +228,21 @@ class Clusters:
         network = self.network
         if network.movement(n) is not None:
             return True
-        if sum(num_cases(network.forms[m].stages) for m in (n, *cluster.nodes)) > _MAX_CASES:
+        cases = num_cases(network.forms[n].stages)
+        if cases and cases + sum(num_cases(network.forms[m].stages) for m in cluster.nodes) > _MAX_CASES:
             return False
-        reads = self._reads_by(network.readers[network.result(n)], values)
-        readers = {stage for stage, _ in reads}
-        return len({read.indices for _, read in reads}) <= len(readers) and all(
-            reads_each_once([read], stage) for stage, read in reads
+        return self._is_read_once(cluster, network.result(n))
+
+    def _is_read_once(self, cluster: Cluster, name: str) -> bool:
+        """Whether each element of the value is needed at one place only, looking through movements."""
+        network = self.network
+        readers = network.readers[name]
+        reads = self._reads_by(readers, frozenset([name]))
+        if len({read.indices for _, read in reads}) > len({stage for stage, _ in reads}):
+            return False
+        moved = [network.result(m) for m in readers if network.movement(m) is not None]
+        return all(reads_each_once([read], stage) for stage, read in reads) and all(
+            self._is_read_once(cluster, result) for result in moved if result != cluster.result
         )
 
 

@@ -45,7 +45,7 @@ class Editor:
     def constant(self, base: str, array: npt.NDArray[np.generic], dtype: str | None = None) -> str:
         """A new constant; `dtype` is its element type where NumPy has another name for it."""
         name = self.value(base, dtype or array.dtype.name, array.shape)
-        self.constants[name] = np.ascontiguousarray(array)
+        self.constants[name] = np.asarray(array, order="C")
         return name
 
     def reshape(self, source: str, target: str) -> Node:

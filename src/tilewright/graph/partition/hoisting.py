@@ -65,14 +65,14 @@ class _Hoisting(Editor):
                     self._movements[name] = new
 
     def _hoisted(self, node: Node) -> tuple[Node, Node] | None:
-        """The node before the movement of its deepest operand, and that movement after it."""
+        """The node before the movement of its deepest operand, if that was computed, and that movement after it."""
         if node.domain != ONNX or node.op not in _POINTWISE or len(node.outputs) != 1 or not self._is_typed(node):
             return None
         computed = [name for name in node.inputs if name and name not in self.constants]
         deepest = max(computed, key=lambda name: self._depth.get(name, 0), default="")
         movement = self._movements.get(deepest)
         (output,) = node.outputs
-        if movement is None or self.shape(deepest) != self.shape(output):
+        if movement is None or not self._depth.get(deepest) or self.shape(deepest) != self.shape(output):
             return None
         source = self.shape(movement.inputs[0])
         if movement.op == "Transpose" and self._num_readers.get(deepest, 0) > 1:

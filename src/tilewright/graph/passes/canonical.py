@@ -13,11 +13,14 @@ from dataclasses import replace
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.graph.graph import ONNX, Graph, Node, TensorType
 from tilewright.graph.passes.editor import Editor
 from tilewright.graph.passes.layout import permuted
 from tilewright.te import DTYPES
+
+_ROWS_AT_A_TIME = 64
 
 
 def canonicalize(graph: Graph) -> Graph:
@@ -73,8 +76,17 @@ def _gemm(editor: Editor, node: Node) -> bool:
 
 def _transposed(editor: Editor, node: Node, name: str) -> str:
     if name in editor.constants:
-        return editor.constant(editor.constants[name].T, f"{name}.transposed")
+        return editor.constant(_transposed_matrix(editor.constants[name]), f"{name}.transposed")
     return add_transpose(editor, name, (1, 0), like=node)
+
+
+def _transposed_matrix(matrix: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """Some rows at a time: all at once would touch a new line of cache for each element of a large matrix."""
+    result = np.empty(matrix.shape[::-1], matrix.dtype)
+    for start in range(0, matrix.shape[0], _ROWS_AT_A_TIME):
+        rows = slice(start, start + _ROWS_AT_A_TIME)
+        result[:, rows] = matrix[rows].T
+    return result
 
 
 def _scaled(editor: Editor, node: Node, name: str, factor: float) -> str:

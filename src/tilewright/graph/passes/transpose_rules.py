@@ -16,85 +16,13 @@ from tilewright.graph.graph import ONNX, OWN, Attribute, Node
 from tilewright.graph.passes.axes import reduction_axes
 from tilewright.graph.passes.canonical import add_reshape
 from tilewright.graph.passes.channels_last import is_compilable
+from tilewright.graph.passes.elementwise import ELEMENTWISE
 from tilewright.graph.passes.layout import Perm, identity, inverse, permuted, reshaped, to_channels_first
 from tilewright.graph.passes.pads import pads_of
 from tilewright.graph.passes.transposes import Mover, View
 
 Rule: TypeAlias = Callable[[Mover, Node], bool]
 
-# Operators on each element, of operands that are broadcast together.
-ELEMENTWISE = frozenset(
-    (
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Add",
-        "And",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atanh",
-        "BitShift",
-        "BitwiseAnd",
-        "BitwiseNot",
-        "BitwiseOr",
-        "BitwiseXor",
-        "Cast",
-        "Ceil",
-        "Celu",
-        "Clip",
-        "Cos",
-        "Cosh",
-        "Div",
-        "Elu",
-        "Equal",
-        "Erf",
-        "Exp",
-        "Floor",
-        "Gelu",
-        "Greater",
-        "GreaterOrEqual",
-        "HardSigmoid",
-        "HardSwish",
-        "IsInf",
-        "IsNaN",
-        "LeakyRelu",
-        "Less",
-        "LessOrEqual",
-        "Log",
-        "Max",
-        "Mean",
-        "Min",
-        "Mish",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Not",
-        "Or",
-        "PRelu",
-        "Pow",
-        "Reciprocal",
-        "Relu",
-        "Round",
-        "Selu",
-        "Shrink",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Sinh",
-        "Softplus",
-        "Softsign",
-        "Sqrt",
-        "Sub",
-        "Sum",
-        "Swish",
-        "Tan",
-        "Tanh",
-        "ThresholdedRelu",
-        "Where",
-        "Xor",
-    )
-)
 _REDUCTIONS = frozenset(
     f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 )

@@ -1,0 +1,84 @@
+"""The arrays that go into a network and come out of it: .npz files, and random inputs."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import TilewrightError, UsageError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from tilewright.graph.compiled import Value
+
+
+def read_npz(path: str) -> dict[str, Any]:
+    """The arrays of a file, by name. Python objects in it are refused, since they can run code when they are read."""
+    import numpy as np
+
+    try:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}; give an .npz file") from error
+    except (ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise UsageError(
+            f"{path} is not a file of plain arrays by name: {error}; write one with numpy.savez('x.npz', input=array)"
+        ) from error
+
+
+def write_npz(path: str, arrays: Mapping[str, Any]) -> None:
+    """Write the arrays to the file. `numpy.savez` takes names as keywords, which not all names can be."""
+    import numpy as np
+
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, value in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, _plain(name, value), allow_pickle=False)
+    try:
+        Path(path).write_bytes(content.getbuffer())
+    except OSError as error:
+        raise TilewrightError(
+            f"the outputs could not be written to {path}: {error.strerror or error}; name another place"
+        ) from error
+
+
+def _plain(name: str, value: Any) -> Any:
+    """The array as a file without Python objects can hold it: strings have a fixed length."""
+    import numpy as np
+
+    if not isinstance(value, np.ndarray | np.generic):
+        raise TilewrightError(
+            f"an .npz file holds arrays, but output {name} is {type(value).__name__}; run it from Python, with "
+            "tilewright.InferenceSession"
+        )
+    array = np.asarray(value)
+    return array.astype(np.str_) if array.dtype.kind == "O" else array
+
+
+def random_inputs(values: Sequence[Value], model: ModelProto | None = None) -> dict[str, Any]:
+    """What a person would try the network with. The model, if it is known, says in which range indices are.
+
+    The model's inputs get the fixed shapes that it was compiled for.
+    """
+    from onnx import ModelProto
+
+    from tilewright.graph.onnx_protos import type_proto
+    from tilewright.graph.zoo import inputs
+
+    known = ModelProto() if model is None else model
+    if model is None:
+        for value in values:
+            known.graph.input.add(name=value.name)
+    types = {value.name: value.type for value in values}
+    for entry in known.graph.input:
+        fixed = types.get(entry.name)
+        if fixed is not None:
+            entry.type.CopyFrom(type_proto(fixed))
+    return dict(inputs(known))

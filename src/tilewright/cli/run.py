@@ -1,0 +1,89 @@
+"""`tilewright run MODEL`: the outputs of a network for the inputs in a file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from tilewright.cli import arrays, chosen, network
+from tilewright.cli.target import DEFAULT_TARGET
+from tilewright.errors import KernelArgumentError, UsageError
+
+if TYPE_CHECKING:
+    from tilewright.graph.session import InferenceSession
+
+
+def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand to the program's parser."""
+    parser = subcommands.add_parser(
+        "run",
+        help="run a model on inputs from a file",
+        description="Run a compiled model, or one that is compiled first, once. Inputs and outputs are arrays by name "
+        "in .npz files.",
+    )
+    parser.add_argument("workload", metavar="MODEL", help="such as model.tw, model.onnx or zoo:resnet18")
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("--input", metavar="FILE", help="an .npz file with an array for each input")
+    given.add_argument("--random", action="store_true", help="random inputs, to see whether the model runs")
+    parser.add_argument("--output", metavar="FILE", help="the .npz file to write (default: only print the shapes)")
+    parser.add_argument("--threads", type=int, metavar="N", help="default: all cores, or what it was compiled for")
+    parser.add_argument("--records", metavar="FILE", help="of a model that is not compiled: its tuned programs")
+    network.add_shape_argument(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run, write the outputs, and print their types."""
+    if arguments.output:
+        network.check_place("--output", arguments.output)
+    given = arrays.read_npz(arguments.input) if arguments.input else None
+    session = _session_of(arguments)
+    feed = _random_inputs(session, arguments.workload) if given is None else given
+    names = [output.name for output in session.get_outputs()]
+    try:
+        outputs = dict(zip(names, session.run(None, feed), strict=True))
+    except KernelArgumentError as error:
+        raise UsageError(f"{arguments.input or 'random inputs'}: {error}") from error
+    if arguments.output:
+        arrays.write_npz(arguments.output, outputs)
+    for name, value in outputs.items():
+        print(f"{name}: {_describe(value)}")
+    if arguments.output:
+        print(f"outputs: {arguments.output}")
+
+
+def _session_of(arguments: argparse.Namespace) -> InferenceSession:
+    """The model of the arguments, loaded or compiled."""
+    from tilewright.codegen import Target
+
+    threads = chosen.num_threads(arguments)
+    if network.is_compiled(arguments.workload):
+        check_compiled(arguments)
+        return network.open_session(arguments.workload, arguments.threads)
+    partition = network.partition_of(arguments)
+    compiled = network.compile_partition(partition, arguments.records, Target.parse(DEFAULT_TARGET), threads)
+    return network.open_session(compiled.model)
+
+
+def check_compiled(arguments: argparse.Namespace) -> None:
+    """A model that is compiled exists, and takes no options that compiling needs."""
+    network.check_model(arguments.workload)
+    for option in ("records", "shape"):
+        if getattr(arguments, option):
+            raise UsageError(
+                f"--{option} was given for {arguments.workload}, which is compiled already; give it to "
+                "`tilewright compile`"
+            )
+
+
+def _random_inputs(session: InferenceSession, model: str) -> dict[str, Any]:
+    known = None if network.is_compiled(model) else network.read_onnx(model)
+    return arrays.random_inputs(session.model.inputs, known)
+
+
+def _describe(value: Any) -> str:
+    import numpy as np
+
+    if not isinstance(value, np.ndarray):
+        return type(value).__name__
+    return f"{value.dtype.name}{list(value.shape)}"

@@ -1,0 +1,33 @@
+"""Progress on stderr: one line that changes on a terminal, plain lines every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+_PLAIN_EVERY_S = 2.0
+
+
+class StatusLine:
+    """What a command is doing at the moment. The first and the last text are always shown."""
+
+    def __init__(self) -> None:
+        self.is_live = sys.stderr.isatty()
+        self._next_s = 0.0
+        self._is_open = False
+
+    def show(self, text: str, *, is_last: bool = False) -> None:
+        """Show the text, or leave it out where the last line is recent and nobody watches."""
+        now_s = time.monotonic()
+        if not self.is_live and not is_last and now_s < self._next_s:
+            return
+        self._next_s = now_s + _PLAIN_EVERY_S
+        start, end = ("\r\x1b[K", "") if self.is_live else ("", "\n")
+        print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
+        self._is_open = self.is_live
+
+    def finish(self) -> None:
+        """Whatever is printed next begins on a line of its own."""
+        if self._is_open:
+            print(file=sys.stderr)
+        self._is_open = False
