@@ -294,6 +294,51 @@ def test_attention_has_no_kernel_that_only_moves(optimized: bool) -> None:
     assert len(context.task.stages) == 1
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        """cut = Constant <value = int64[3] {8, 8, 8}> ()
+            q0, k0, v0 = Split <axis = 2> (a, cut)
+            q1 = Reshape(q0, heads)
+            k1 = Reshape(k0, heads)
+            v1 = Reshape(v0, heads)
+            q = Transpose <perm = [0, 2, 1, 3]> (q1)
+            k = Transpose <perm = [0, 2, 3, 1]> (k1)
+            v = Transpose <perm = [0, 2, 1, 3]> (v1)""",
+        """all = Constant <value = int64[5] {2, 6, 3, 2, 4}> ()
+            r = Reshape(a, all)
+            t = Transpose <perm = [2, 0, 3, 1, 4]> (r)
+            i0 = Constant <value = int64 {0}> ()
+            i1 = Constant <value = int64 {1}> ()
+            i2 = Constant <value = int64 {2}> ()
+            q = Gather <axis = 0> (t, i0)
+            k0 = Gather <axis = 0> (t, i1)
+            k = Transpose <perm = [0, 1, 3, 2]> (k0)
+            v = Gather <axis = 0> (t, i2)""",
+    ],
+    ids=["split", "gathers"],
+)
+@pytest.mark.parametrize("optimized", [False, True])
+def test_queries_keys_and_values_of_one_product_are_read_where_they_are(parts: str, optimized: bool) -> None:
+    proto = model(
+        f"""(float[2,6,8] x, float[8,24] W, float[24] Wb) => (float[2,6,8] y) {{
+            p = MatMul(x, W)
+            a = Add(p, Wb)
+            heads = Constant <value = int64[4] {{2, 6, 2, 4}}> ()
+            {parts}
+            qk = MatMul(q, k)
+            w = Softmax <axis = -1> (qk)
+            pv = MatMul(w, v)
+            c = Transpose <perm = [0, 2, 1, 3]> (pv)
+            flat = Constant <value = int64[3] {{2, 6, 8}}> ()
+            y = Reshape(c, flat)
+        }}"""
+    )
+    found = cut(proto, optimized=optimized)
+    assert len(found.kernels) == 4
+    assert found.kernels[0].task.name == "matmul_add"
+
+
 def test_a_transposition_that_breaks_vectors_is_a_kernel() -> None:
     """A depthwise convolution reads its channels in vectors: they must lie together."""
     proto = model(

@@ -9,14 +9,18 @@ from tilewright.graph.partition.editing import Editor
 from tilewright.graph.partition.forms import Kind
 from tilewright.graph.partition.hoisting import hoist_arithmetic
 from tilewright.graph.partition.kernels import Kernel, kernel_of
-from tilewright.graph.partition.movements import join_in_steps, one_reader_each, split_into_slices
+from tilewright.graph.partition.movements import join_in_steps, one_reader_each
 from tilewright.graph.partition.network import Network
+from tilewright.graph.partition.slices import reshape_before_slices, split_into_slices
+
+_PREPARATIONS = (split_into_slices, reshape_before_slices, join_in_steps, hoist_arithmetic)
 
 
 def partition(graph: Graph) -> Partition:
     """Cut a network into tasks. The graph of the result has the same inputs and outputs, and nodes as they are run."""
-    prepared = hoist_arithmetic(join_in_steps(split_into_slices(graph)))
-    return _Cutting(one_reader_each(Network(prepared))).run()
+    for prepare in _PREPARATIONS:
+        graph = prepare(graph)
+    return _Cutting(one_reader_each(Network(graph))).run()
 
 
 class _Cutting:

@@ -1,6 +1,6 @@
 """Movements of elements, made ready to be done in passing by the kernels that read them.
 
-A Split becomes slices. A movement with several readers that can all do it in passing becomes one for each. A Concat of
+A movement with several readers that can all do it in passing becomes one for each. A Concat of
 many tensors becomes several of few, for which loops are cut where a tensor ends.
 """
 
@@ -8,51 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from tilewright.graph.graph import ONNX, Graph, Node
-from tilewright.graph.partition.editing import OPSET, Editor
+from tilewright.graph.partition.editing import Editor
 from tilewright.graph.partition.forms import Kind
 from tilewright.graph.partition.network import Network
+from tilewright.graph.partition.slices import axis_of
 
 _MAX_JOINED = 4
-
-
-def split_into_slices(graph: Graph) -> Graph:
-    """The graph with a slice for each output of a Split."""
-    if not any(_is_split(node) for node in graph.nodes):
-        return graph
-    editor = Editor(graph)
-    for node in graph.nodes:
-        editor.nodes += _slices(editor, node) if _is_split(node) else [node]
-    return editor.graph()
-
-
-def _is_split(node: Node) -> bool:
-    return node.op == "Split" and node.domain == ONNX
-
-
-def _slices(editor: Editor, node: Node) -> list[Node]:
-    types = [editor.types.get(name) for name in (node.inputs[0], *filter(None, node.outputs))]
-    if any(known is None or not known.is_compilable for known in types) or not all(node.outputs):
-        return [node]
-    axis = _axis(node, len(editor.shape(node.inputs[0])))
-    slices: list[Node] = []
-    start = 0
-    for output in node.outputs:
-        end = start + editor.shape(output)[axis]
-        bounds = [editor.constant(f"{output}.slice", np.asarray([at], np.int64)) for at in (start, end, axis)]
-        slices.append(Node("Slice", (node.inputs[0], *bounds), (output,), name=node.name, opset=OPSET))
-        start = end
-    return slices
-
-
-def _axis(node: Node, ndim: int) -> int:
-    """The axis along which a node splits or joins, counted from the front."""
-    axis: Any = node.attributes.get("axis", 0)
-    return int(axis) % ndim
 
 
 def join_in_steps(graph: Graph) -> Graph:
@@ -73,7 +36,7 @@ def _steps(editor: Editor, node: Node) -> list[Node]:
     known = editor.types.get(node.outputs[0])
     if known is None or any(editor.types.get(name) is None for name in node.inputs):
         return [node]
-    axis = _axis(node, len(known.shape))
+    axis = axis_of(node, len(known.shape))
     steps: list[Node] = []
     parts = list(node.inputs)
     while len(parts) > _MAX_JOINED:
