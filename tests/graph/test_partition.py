@@ -474,6 +474,20 @@ def test_reductions_that_are_not_of_rows_stay_apart() -> None:
     assert kernels(found) == ["reducesum", "add_reducemax"]
 
 
+@pytest.mark.parametrize(("op", "expected"), [("Neg", ["neg_reducesum"]), ("Exp", ["exp", "reducesum"])])
+def test_only_cheap_arithmetic_goes_into_a_reduction_of_columns(op: str, expected: list[str]) -> None:
+    found = cut(
+        model(
+            f"""(float[6,5] x) => (float[1,5] y) {{
+            first = Constant <value = int64[1] {{0}}> ()
+            e = {op}(x)
+            y = ReduceSum <keepdims = 1> (e, first)
+        }}"""
+        )
+    )
+    assert kernels(found) == expected
+
+
 def test_maps_that_only_one_reads_are_one_kernel() -> None:
     found = cut(
         model(

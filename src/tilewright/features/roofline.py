@@ -40,6 +40,8 @@ GATHER_INSTRUCTIONS = 2.0
 # Of the parts that do not bound a statement, how much still shows: they overlap, but not perfectly.
 OVERLAP_LOSS = 0.25
 REGION_CYCLES = 9000.0
+# How much later the slowest thread is done when each has one piece of work; with more pieces it takes fewer of them.
+UNEVENNESS = 0.05
 CYCLES_PER_SECOND = 3.0e9
 _WEIGHTS = {"divmod": 8.0, "math": 16.0, "bool": 0.5}
 
@@ -217,7 +219,9 @@ def _transfers(statement: Statement, hardware: Hardware, total_bytes: Floats) ->
         result[name] = np.where(total_bytes > usable, moved.total_bytes, 0) / rate
     parallel = statement.annotated(PARALLEL)
     iterations = statement.num_parallel
-    result["share"] = np.ceil(iterations / hardware.threads) / iterations
+    pieces = np.ceil(iterations / hardware.threads)
+    unevenness = UNEVENNESS / pieces if hardware.threads > 1 else 0.0
+    result["share"] = pieces / iterations * (1 + unevenness)
     result["regions"] = np.zeros(statement.n)
     if parallel is not None and hardware.threads > 1:
         result["regions"] = np.where(statement.runs[parallel], statement.path.outer[parallel], 0)

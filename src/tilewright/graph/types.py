@@ -36,11 +36,11 @@ def infer_types(node: Node, types: Types, constants: Constants) -> tuple[TensorT
 
 def expressed_types(node: Node, types: Types, constants: Constants) -> tuple[TensorType | None, ...]:
     """The types of the tensors that a kernel would compute. NotCompilableError says why none can."""
-    tensors = [
-        _operand(position, name, types.get(name), is_constant=name in constants)
-        for position, name in enumerate(node.inputs)
-    ]
     try:
+        tensors = [
+            _operand(position, name, types.get(name), is_constant=name in constants)
+            for position, name in enumerate(node.inputs)
+        ]
         outputs = express(Call(node, tensors, [constants.get(name) for name in node.inputs]))
     except ExpressionError as error:
         raise NotCompilableError(str(error)) from error
@@ -69,19 +69,12 @@ def onnx_types(node: Node, protos: Mapping[str, TypeProto], constants: Constants
     try:
         found = _inferred(node, protos, constants)
     except (InferenceError, ValidationError) as error:
-        raise _misfit(node, protos, error) from error
+        inputs = ", ".join(_described(name, protos) for name in node.inputs if name)
+        raise ModelError(
+            f"node {node} ({node.op}) does not fit its inputs {inputs}: {error}; "
+            f"correct the model, or the shapes given for its inputs"
+        ) from error
     return tuple(found.get(name) for name in node.outputs)
-
-
-def check_element_types(node: Node, protos: Mapping[str, TypeProto], constants: Constants) -> None:
-    """The inputs of a node have element types that its operator takes; a tensor expression would mix any."""
-    try:
-        _inferred(node, protos, constants)
-    except ValidationError as error:
-        raise _misfit(node, protos, error) from error
-    except InferenceError:
-        # About shapes the expression knows better: ONNX's inference refuses [1] for a scalar, say.
-        return
 
 
 def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants) -> dict[str, TypeProto]:
@@ -100,14 +93,6 @@ def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants)
     opsets = [onnx.helper.make_opsetid(node.domain, node.opset)]
     found: dict[str, TypeProto] = infer_node_outputs(schema, proto, known, values, opset_imports=opsets)
     return found
-
-
-def _misfit(node: Node, protos: Mapping[str, TypeProto], error: Exception) -> ModelError:
-    inputs = ", ".join(_described(name, protos) for name in node.inputs if name)
-    return ModelError(
-        f"node {node} ({node.op}) does not fit its inputs {inputs}: {error}; "
-        f"correct the model, or the shapes given for its inputs"
-    )
 
 
 def _described(name: str, protos: Mapping[str, TypeProto]) -> str:

@@ -30,7 +30,7 @@ from tilewright.graph.onnx_protos import (
     type_proto,
 )
 from tilewright.graph.operators import NotCompilableError
-from tilewright.graph.types import check_element_types, expressed_types, onnx_types
+from tilewright.graph.types import expressed_types, onnx_types
 
 
 @dataclass(slots=True)
@@ -99,12 +99,12 @@ class Importer:
 
     def _infer(self, node: Node) -> tuple[tuple[TypeProto | None, ...], bool]:
         """The types of the outputs, and whether a kernel can compute them."""
+        inferred = onnx_types(node, self.protos, self.constants)
         try:
-            found = expressed_types(node, self.types, self.constants)
+            expressed = expressed_types(node, self.types, self.constants)
         except NotCompilableError:
-            return onnx_types(node, self.protos, self.constants), False
-        check_element_types(node, self.protos, self.constants)
-        return tuple(None if known is None else type_proto(known) for known in found), True
+            return inferred, False
+        return tuple(None if known is None else type_proto(known) for known in expressed), True
 
     def _add_branch(self, proto: NodeProto, opsets: Mapping[str, int], is_taken: bool) -> None:
         """The branch of an If that is known to be taken."""

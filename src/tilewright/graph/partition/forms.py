@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+import numpy as np
+
 from tilewright import te
 from tilewright.errors import ExpressionError
 from tilewright.graph.graph import ONNX, Graph, Node
@@ -130,7 +132,7 @@ class Operands:
             known = self.graph.types[name]
             assert known is not None
             number = self.graph.constants[name].reshape(-1)[:1]
-            if known.dtype == "bfloat16":
+            if known.dtype == "bfloat16" and number.dtype == np.uint16:
                 number = te.bfloat16_to_float32(number)
             constant = te.constant(number[0].item(), known.dtype)
             self._numbers[name] = te.compute(known.shape, lambda *i: constant, f"n{len(self._numbers)}")
