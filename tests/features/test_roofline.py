@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tilewright import te
 from tilewright.codegen import Target
 from tilewright.features import Hardware, estimate_cycles, roofline
+from tilewright.features.roofline import UNEVENNESS
 from tilewright.schedule import Schedule
 from tilewright.task import Task
 
@@ -61,5 +65,47 @@ def test_many_pieces_of_work_are_better_than_one_for_each_thread() -> None:
     s["Y"].parallel(outer)
     s["Y"].vectorize("j")
     two, eight = roofline(s, 2, HARDWARE)["share"][0]
-    assert two == pytest.approx(0.5 * 1.05)
-    assert eight == pytest.approx(0.5 * (1 + 0.05 / 4))
+    assert two == pytest.approx(0.5 * (1 + UNEVENNESS))
+    assert eight == pytest.approx(0.5 * (1 + UNEVENNESS / 4))
+
+
+def product(i_tile: object, order: str = "ij", columns: int = 64) -> Schedule:
+    """A matrix product of 512 rows in parallel tiles of rows and columns, the tiles in the given order."""
+    a, b = te.placeholder((512, 512), name="A"), te.placeholder((512, 1024), name="B")
+    k = te.reduce_axis(512, name="k")
+    c = te.compute((512, 1024), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    s = Schedule(Task([a, b], c))
+    i0, i1 = s["C"].split("i", i_tile)
+    j0, j1 = s["C"].split("j", columns)
+    outer = [i0, j0] if order == "ij" else [j0, i0]
+    s["C"].reorder(*outer, "k", i1, j1)
+    s["C"].parallel(s["C"].fuse(*outer))
+    s["C"].vectorize(j1)
+    return s
+
+
+def l3_cycles(schedule: Schedule, n: int = 1) -> npt.NDArray[np.float64]:
+    return roofline(schedule, n, replace(HARDWARE, l2_bytes=1 << 20))["l3"][0]
+
+
+def test_what_a_fused_parallel_loop_reads_again_and_again_comes_from_far() -> None:
+    # Rows outside: for each tile of rows all of B, twice the size of the cache, is read again.
+    few, many = l3_cycles(product(np.array([64, 8])), 2)
+    assert many > 2 * few
+    # Columns outside: a tile of columns of B stays while the rows go by.
+    assert l3_cycles(product(8, "ji"))[0] < few
+
+
+def test_rows_that_begin_at_the_same_place_of_a_page_crowd_a_cache() -> None:
+    # 256 rows of 256 bytes are 64 KB; where rows are 4 KB apart they share four of the 64 places of the first cache.
+    def l2_cycles(width: int) -> float:
+        b = te.placeholder((256, width), name="B")
+        k = te.reduce_axis(256, name="k")
+        c = te.compute((64, 16), lambda i, j: te.sum(b[k, j], axis=k), name="C")
+        s = Schedule(Task([b], c))
+        s["C"].reorder("i", "k", "j")
+        s["C"].vectorize("j")
+        return float(roofline(s, 1, HARDWARE)["l2"][0, 0])
+
+    assert l2_cycles(1024 + 16) == 0
+    assert l2_cycles(1024) > 0

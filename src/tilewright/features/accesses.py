@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.features.regions import Floats, Number, Region
-from tilewright.schedule import Schedule, Stage, accumulator_dtype, required_region
+from tilewright.schedule import Loop, Schedule, Stage, accumulator_dtype, required_region
 from tilewright.te import DTYPES, Expr, Tensor
 
+PAGE_BYTES = 4096
 READ, WRITE, READ_WRITE = "read", "write", "readwrite"
 
 
@@ -18,7 +19,9 @@ class Access:
     """One buffer of one statement. Arrays are [levels, candidates], as in `regions`.
 
     `span` is the distance in elements from the first to the last element touched, `elements` how many different ones,
-    `lines` how many cache lines hold them. `loops` are the positions of the loops that move the access.
+    `lines` how many cache lines hold them, in `runs` runs of neighbours. Runs that begin at the same place of many
+    pages share few places of a cache: `crowded_lines` is how many lines of it are then as good as taken. `loops` are
+    the positions of the loops that move the access, `parts` the loops themselves: of a fused one the parts that do.
     """
 
     buffer: str
@@ -28,9 +31,16 @@ class Access:
     is_intermediate: bool  # another statement of the kernel writes it, or reads what this one writes
     num_around: int  # how many of the loops are outside its allocation: each of their iterations fills it anew
     loops: frozenset[int]
+    parts: frozenset[Loop]
     span: Floats
     elements: Floats
     lines: Floats
+    runs: Floats
+    crowded_lines: Floats
+
+    def taken_lines(self, cache_lines: float) -> Floats:
+        """Lines of a cache of that size that the access takes: those it crowds, where they are too many for it."""
+        return np.where(self.crowded_lines > cache_lines, self.crowded_lines, self.lines)
 
     def stride_of(self, position: int, extent: Floats) -> Floats:
         """How many elements one step of the loop at `position` moves the access, on average; 0 where it runs once."""
@@ -80,6 +90,7 @@ class AccessReader:
         span = np.zeros_like(self.region.path.inner)
         for hull, stride in zip(hulls, strides, strict=True):
             span += (hull - 1) * stride
+        lines, runs, crowded_lines = self._lines(hulls, counts, shape, span, element_bytes)
         is_intermediate = not (producer.is_placeholder or producer.is_output or self.schedule.is_prepacked(producer))
         return Access(
             buffer=tensor.name,
@@ -89,9 +100,12 @@ class AccessReader:
             is_intermediate=is_intermediate,
             num_around=fixed,
             loops=loops,
+            parts=frozenset() if fixed else self.region.moved_by([i for indices in index_tuples for i in indices]),
             span=span,
             elements=elements,
-            lines=self._lines(hulls, counts, shape, span, element_bytes),
+            lines=lines,
+            runs=runs,
+            crowded_lines=crowded_lines,
         )
 
     def _whole_dimensions(self, producer: Stage) -> list[bool]:
@@ -134,21 +148,27 @@ class AccessReader:
 
     def _lines(
         self, hulls: list[Floats], counts: list[Floats], shape: list[Number], span: Floats, element_bytes: int
-    ) -> Floats:
-        """Cache lines that hold what is touched: runs of neighbours, and how many runs."""
+    ) -> tuple[Floats, Floats, Floats]:
+        """Cache lines that hold what is touched, in how many runs of neighbours, and the lines that these crowd."""
         if not hulls:
-            return np.ones_like(span)
+            return np.ones_like(span), np.ones_like(span), np.ones_like(span)
+        strides = _strides(shape)
         run, num_runs, is_whole = hulls[-1], np.ones_like(span), hulls[-1] == shape[-1]
-        for hull, count, size in zip(hulls[-2::-1], counts[-2::-1], shape[-2::-1], strict=True):
-            joins = is_whole & (count == hull)
-            num_runs *= np.where(joins, 1.0, count)
-            run = np.where(joins, run * hull, run)
-            is_whole = joins & (hull == size)
+        places = np.ones_like(span)
+        for d in range(len(shape) - 2, -1, -1):
+            joins = is_whole & (counts[d] == hulls[d])
+            apart = np.where(joins, 1.0, counts[d])
+            num_runs *= apart
+            places *= np.minimum(apart, _places_in_page(strides[d], element_bytes))
+            run = np.where(joins, run * hulls[d], run)
+            is_whole = joins & (hulls[d] == shape[d])
         lines = self._run_lines(run * element_bytes, element_bytes)
+        slots = np.clip(places * lines, 1, PAGE_BYTES / self.line_bytes)
         if counts[-1] is not hulls[-1]:
             lines = np.minimum(lines, counts[-1] * run / hulls[-1])
         lines *= num_runs
-        return np.minimum(lines, (span + 1) * (element_bytes / self.line_bytes) + 1, out=lines)
+        lines = np.minimum(lines, (span + 1) * (element_bytes / self.line_bytes) + 1, out=lines)
+        return lines, num_runs, lines * (PAGE_BYTES / self.line_bytes / slots)
 
     def _run_lines(self, run_bytes: Floats, element_bytes: int) -> Floats:
         """Lines of one run: exact where lines and runs fit into each other, else for a start anywhere in a line."""
@@ -163,6 +183,12 @@ def _product(factors: list[Floats], like: Floats) -> Floats:
     for factor in factors:
         total *= factor
     return total
+
+
+def _places_in_page(stride: Number, element_bytes: int) -> Floats:
+    """At how many places of a page rows that far apart can begin."""
+    stride_bytes = np.asarray(stride, np.int64) * element_bytes
+    return PAGE_BYTES / np.gcd(stride_bytes, PAGE_BYTES).astype(np.float64)
 
 
 def _strides(shape: list[Number]) -> list[Number]:

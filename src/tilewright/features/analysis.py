@@ -29,7 +29,6 @@ class Statement:
 
     def __init__(self, schedule: Schedule, region: Region, accesses: list[Access], unrolling: Unrolling) -> None:
         self.region = region
-        self.region = region
         self.stage: Stage = region.stage
         self.path: LoopPath = region.path
         self.num_around = region.num_around
@@ -101,6 +100,11 @@ class Statement:
         length = self.vector_length.astype(np.int64)
         return (length // lanes + np.bitwise_count(length % lanes)).astype(np.float64)
 
+    def runs_per_line(self, access: Access) -> Floats:
+        """Of the lines that the access moves, the part at which it jumps: in the innermost loop that is left."""
+        innermost = np.maximum(self.body_level - 1, 0)
+        return self.at_level(access.runs, innermost) / self.at_level(access.lines, innermost)
+
     def at_level(self, table: Floats, level: Integers) -> Floats:
         """The row of `table` that `level` names, for each candidate its own."""
         return table[level, np.arange(self.n)]
@@ -108,10 +112,11 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes that a statement moves into a cache of some size, in all its iterations."""
+    """Bytes that a statement moves into a cache of some size, in all its iterations, and in how many runs."""
 
     read_bytes: Floats
     written_bytes: Floats
+    runs: Floats
     level: Integers  # the outermost loop across which the cache keeps what was touched
 
     @property
@@ -126,15 +131,17 @@ def traffic(statement: Statement, cache_bytes: float, line_bytes: int) -> Traffi
     fits; the outermost such loop is found, and what it touches as a whole is moved once for each time it is entered.
     """
     level = np.count_nonzero(statement.working_set[1:] > cache_bytes, axis=0)
-    times = statement.at_level(statement.path.outer, level) * line_bytes
-    read, written = np.zeros(statement.n), np.zeros(statement.n)
+    times = statement.at_level(statement.path.outer, level)
+    read, written, runs = (np.zeros(statement.n) for _ in range(3))
     for access in statement.accesses:
-        moved = statement.at_level(access.lines, level) * times
+        lines = statement.at_level(access.lines, level) * times
+        moved = lines * line_bytes
+        runs += lines * statement.runs_per_line(access)
         if access.kind != WRITE:
             read += moved
         if access.kind != READ:
             written += moved
-    return Traffic(read, written, level)
+    return Traffic(read, written, runs, level)
 
 
 def analyze(schedule: Schedule, n: int, hardware: Hardware) -> list[Statement]:
@@ -146,26 +153,28 @@ def analyze(schedule: Schedule, n: int, hardware: Hardware) -> list[Statement]:
         for stage in schedule.active_stages
         if not schedule.is_prepacked(stage)
     ]
-    _add_working_sets(statements, hardware.line_bytes)
+    _add_working_sets(statements, hardware)
     return statements
 
 
-def _add_working_sets(statements: list[Statement], line_bytes: int) -> None:
+def _add_working_sets(statements: list[Statement], hardware: Hardware) -> None:
     """Inside loops that statements share, each of them takes its part of the caches; a buffer of both counts once."""
-    for statement in statements:
-        counted = {access.buffer: access.lines for access in statement.accesses}
-        for other in statements:
+    cache_lines = hardware.l1_bytes / hardware.line_bytes
+    taken = [{access.buffer: access.taken_lines(cache_lines) for access in s.accesses} for s in statements]
+    for statement, own in zip(statements, taken, strict=True):
+        counted = dict(own)
+        for other, others in zip(statements, taken, strict=True):
             common = 0 if other is statement else _num_common_loops(statement.path, other.path)
             if common == 0:
                 continue
-            for access in other.accesses:
-                table = counted.get(access.buffer)
+            for buffer, lines in others.items():
+                table = counted.get(buffer)
                 table = np.zeros_like(statement.working_set) if table is None else table.copy()
-                np.maximum(table[:common], access.lines[:common], out=table[:common])
-                counted[access.buffer] = table
+                np.maximum(table[:common], lines[:common], out=table[:common])
+                counted[buffer] = table
         for table in counted.values():
             statement.working_set += table
-        statement.working_set *= line_bytes
+        statement.working_set *= hardware.line_bytes
 
 
 def _num_common_loops(a: LoopPath, b: LoopPath) -> int:

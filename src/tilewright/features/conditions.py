@@ -2,7 +2,8 @@
 
 This follows `ir.partition` for all candidates at once. From the outermost loop inwards, a loop that moves one axis of a
 condition is cut into a border at each end and an interior, where nothing is left to test. A loop that moves several
-such axes is not cut, nor one for which the body would be copied too often.
+such axes is not cut, nor one for which the body would be copied too often, nor a fused one that runs through the axis
+again and again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from tilewright.features.operations import KINDS, node_kind, value_nodes
 from tilewright.features.regions import Floats, Region
 from tilewright.features.unrolling import Booleans
-from tilewright.schedule import VECTORIZE, Stage
+from tilewright.schedule import VECTORIZE, Loop, Stage
 from tilewright.te import Axis, Expr, Reduce, Select, Var, collect_reads, visit
 
 # As in ir.partition.
@@ -82,7 +83,10 @@ class _Group:
     def __init__(self, region: Region, variables: frozenset[Var], num_tests: int, is_loop: Booleans) -> None:
         self.num_tests = num_tests
         widths = [region.reach(variable).width for variable in variables]
-        self.moved_by: Booleans = np.any([width[:-1] > width[1:] for width in widths], axis=0) & is_loop
+        moved: Booleans = np.any([width[:-1] > width[1:] for width in widths], axis=0)
+        self.moved_by: Booleans = moved & is_loop
+        self.is_in_straight_code: Booleans = np.any(moved & ~is_loop, axis=0)
+        self.parts = region.moved_by(list(variables))
         n = region.path.extents.shape[1]
         self.is_blocked = np.zeros(n, np.bool_)  # a loop that moves them was not cut: nothing inside can decide them
         self.is_settled = np.zeros(n, np.bool_)  # decided in the interior
@@ -93,6 +97,16 @@ class _Group:
         """Where the loop at `position` moves what is not decided yet."""
         here: Booleans = self.moved_by[position] & ~self.is_blocked & ~self.is_settled
         return here
+
+    def is_outermost_part(self, loop: Loop) -> Booleans:
+        """Where the tests change but twice while the loop runs: they move with the outermost part of a fused one."""
+        decided = np.zeros_like(self.is_blocked)
+        result = np.ones_like(self.is_blocked)
+        for part in loop.stage.parts_of(loop):
+            runs = np.asarray(part.extent) > 1
+            result &= decided | ~runs | (part in self.parts)
+            decided |= runs
+        return result
 
     def cut(self, position: int, is_cut: Booleans, extent: Floats) -> None:
         """The loop at `position` is cut, or not."""
@@ -119,10 +133,12 @@ def _remaining(region: Region, tests: list[frozenset[Var]], is_loop: Booleans) -
         is_cut = (num_open == 1) & (segments <= copies)
         if not loop.is_reduce:
             for group in groups:
-                group.cut(position, is_cut, extent)
+                group.cut(position, is_cut & group.is_outermost_part(loop), extent)
         copies = np.where(is_cut, copies // segments, copies)
     decided, operations = np.ones_like(copies), np.zeros_like(copies)
     for group in groups:
         decided *= 1 - group.undecided
         operations += 2 * group.num_tests * group.undecided
-    return operations + _INSTRUCTIONS_OF_A_SELECT * (1 - decided)
+    # Straight code that moves two groups is one body for borders of both kinds: it keeps its tests.
+    is_mixed = np.sum([group.is_in_straight_code for group in groups], axis=0) > 1
+    return operations + _INSTRUCTIONS_OF_A_SELECT * np.where(is_mixed, 1.0, 1 - decided)

@@ -110,11 +110,13 @@ class Region:
         self.extents = schedule.extents
         self.made_into = stage.made_into
         self.variables: dict[Var, Reach] = {}
+        self._moved_by: dict[Var, frozenset[Loop]] = {}
         self._widths: dict[Loop, Floats] = {}
         self._forms: dict[int, tuple[Expr, Form | None]] = {}
         for axis, loop in stage.loop_of_axis.items():
             leaves = frozenset(self.path.positions[leaf] for leaf in stage.leaves_of(loop))
             self.variables[axis] = Reach(self._width(loop), leaves)
+            self._moved_by[axis] = self._parts(loop)
         if around:
             self._follow_consumers(schedule, known)
 
@@ -127,10 +129,18 @@ class Region:
 
     def loops_of(self, expressions: Sequence[Expr]) -> frozenset[int]:
         """The positions of the loops that move any variable in the expressions."""
-        variables: set[Var] = set()
-        for e in expressions:
-            visit(e, lambda part: variables.add(part) if isinstance(part, Var) else None)
-        return frozenset[int]().union(*(self.reach(variable).loops for variable in variables))
+        return frozenset[int]().union(*(self.reach(variable).loops for variable in _variables(expressions)))
+
+    def moved_by(self, expressions: Sequence[Expr]) -> frozenset[Loop]:
+        """The loops that move any variable in the expressions; of a fused loop only the parts that do."""
+        moved: frozenset[Loop] = frozenset()
+        for variable in _variables(expressions):
+            known = self._moved_by.get(variable)
+            if known is None:  # a packed read names loops
+                loop = next(loop for loop in self.path.loops if loop.var is variable)
+                known = self._moved_by[variable] = frozenset(loop.stage.parts_of(loop))
+            moved |= known
+        return moved
 
     def hull(self, index_tuples: list[tuple[Expr, ...]], dim: int, size: Number) -> tuple[Floats, Form | None]:
         """How far dimension `dim` of a buffer is reached by several reads of it; the form if there is one form."""
@@ -177,6 +187,13 @@ class Region:
             return np.minimum(moved, last)
         return np.minimum(np.floor(moved / self.extents[relation.second]), last)
 
+    def _parts(self, loop: Loop) -> frozenset[Loop]:
+        """What the loop was split into, down to leaves and to loops that were then fused with others."""
+        relation = self.made_into.get(loop)
+        if isinstance(relation, Split):
+            return self._parts(relation.outer) | self._parts(relation.inner)
+        return frozenset((loop,))
+
     # --- where an attached stage's part lies -------------------------------------------------------------------------
 
     def _follow_consumers(self, schedule: Schedule, known: Mapping[Stage, Region]) -> None:
@@ -198,6 +215,14 @@ class Region:
                     used = form.loops if form is not None else frozenset(range(rows))
                     loops |= {position for position in used if position < rows}
             self.variables[axis] = Reach(width, loops)
+            self._moved_by[axis] |= self._moved_by_consumers(reads, k)
+
+    def _moved_by_consumers(self, reads: list[tuple[Region, list[tuple[Expr, ...]]]], dim: int) -> frozenset[Loop]:
+        around = frozenset(part for loop in self.path.loops[: self.num_around] for part in loop.stage.parts_of(loop))
+        moved: frozenset[Loop] = frozenset()
+        for region, index_tuples in reads:
+            moved |= region.moved_by([indices[dim] for indices in index_tuples])
+        return moved & around
 
     # --- index expressions -------------------------------------------------------------------------------------------
 
@@ -251,6 +276,13 @@ class Region:
 
     def _opaque(self, key: Hashable, width: Floats, loops: frozenset[int]) -> Form:
         return Form({key: (1, width)}, 0, loops, False)
+
+
+def _variables(expressions: Sequence[Expr]) -> set[Var]:
+    variables: set[Var] = set()
+    for e in expressions:
+        visit(e, lambda part: variables.add(part) if isinstance(part, Var) else None)
+    return variables
 
 
 def _key(form: Form) -> tuple[Hashable, ...]:

@@ -16,7 +16,8 @@ from tilewright.features.analysis import Statement, analyze, traffic
 from tilewright.features.conditions import find_conditions
 from tilewright.features.hardware import Hardware
 from tilewright.features.regions import Floats
-from tilewright.schedule import PARALLEL, VECTORIZE, Schedule
+from tilewright.features.slices import Slice, find_slices, outermost_parallel
+from tilewright.schedule import PARALLEL, VECTORIZE, Loop, Schedule
 
 Bounds: TypeAlias = "dict[str, npt.NDArray[np.float64]]"
 
@@ -27,9 +28,11 @@ INSTRUCTIONS_PER_CYCLE = 5.0
 MAD_LATENCY = 4.0
 WINDOW = 400.0  # instructions that a core looks ahead
 STORE_TO_LOAD_LATENCY = 6.0
-L2_BYTES_PER_CYCLE = 28.0
+L2_BYTES_PER_CYCLE = 36.0
 L3_BYTES_PER_CYCLE = 9.0
 MEMORY_BYTES_PER_CYCLE = 4.0
+# A run of neighbours from far away costs as if it were that much longer: prefetching begins anew with each.
+RUN_LINES = 4.0
 LOOP_INSTRUCTIONS = 3.0
 LOOP_ENTRY_CYCLES = 6.0
 # Of a cache, what the working set may take before lines are lost: others share it, and its sets fill unevenly.
@@ -37,11 +40,13 @@ USABLE_CACHE = 0.75
 # Straight code of more instructions than this no longer comes from the cache of decoded ones, or from the first cache.
 MAX_DECODED, MAX_CODE = 1500.0, 4000.0
 GATHER_INSTRUCTIONS = 2.0
-# Of the parts that do not bound a statement, how much still shows: they overlap, but not perfectly.
+# Of the parts that do not bound a statement, how much still shows: they overlap, but not perfectly. What comes from the
+# second cache is fetched ahead of its use.
 OVERLAP_LOSS = 0.25
+L2_OVERLAP_LOSS = 0.08
 REGION_CYCLES = 9000.0
 # How much later the slowest thread is done when each has one piece of work; with more pieces it takes fewer of them.
-UNEVENNESS = 0.05
+UNEVENNESS = 0.08
 CYCLES_PER_SECOND = 3.0e9
 _WEIGHTS = {"divmod": 8.0, "math": 16.0, "bool": 0.5}
 
@@ -58,24 +63,31 @@ def roofline(schedule: Schedule, n: int, hardware: Hardware) -> Bounds:
 
 def bounds_of(statements: list[Statement], hardware: Hardware) -> Bounds:
     """The same for statements that are analysed already."""
-    total = sum((statement.working_set[0] for statement in statements), np.zeros(statements[0].n))
-    rows = [_Core(statement, hardware).bounds() | _transfers(statement, hardware, total) for statement in statements]
+    slices = find_slices(statements, hardware)
+    total = sum((found.touched_lines[0] * hardware.line_bytes for found in slices.values()), np.zeros(statements[0].n))
+    for statement in statements:
+        if outermost_parallel(statement) is None:
+            total = total + statement.working_set[0]
+    rows = [
+        _Core(statement, hardware).bounds() | _transfers(statement, hardware, slices, total) for statement in statements
+    ]
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 def estimate_cycles(bounds: Bounds) -> npt.NDArray[np.float64]:
     """Cycles from start to end of each statement ([statements, candidates]): what bounds it, and a part of the rest."""
     core = _overlapped([bounds[name] for name in ("arithmetic", "loads", "stores", "issue", "latency")])
-    busy = _overlapped([core + bounds["loops"], bounds["l2"], bounds["l3"], bounds["memory"]])
+    near = _overlapped([core + bounds["loops"], bounds["l2"]], L2_OVERLAP_LOSS)
+    busy = _overlapped([near, bounds["l3"], bounds["memory"]])
     cycles: npt.NDArray[np.float64] = busy * bounds["share"] + bounds["regions"] * REGION_CYCLES
     return cycles
 
 
-def _overlapped(parts: list[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+def _overlapped(parts: list[npt.NDArray[np.float64]], loss: float = OVERLAP_LOSS) -> npt.NDArray[np.float64]:
     table = np.stack(parts)
     longest: npt.NDArray[np.float64] = table.max(axis=0)
     rest: npt.NDArray[np.float64] = table.sum(axis=0) - longest
-    return longest + OVERLAP_LOSS * rest
+    return longest + loss * rest
 
 
 class _Core:
@@ -206,23 +218,31 @@ class _Core:
         return np.where(self.in_registers, in_registers, in_memory)
 
 
-def _transfers(statement: Statement, hardware: Hardware, total_bytes: Floats) -> dict[str, Floats]:
+def _transfers(
+    statement: Statement, hardware: Hardware, slices: dict[Loop, Slice], total_bytes: Floats
+) -> dict[str, Floats]:
     """Cycles for data from outer caches, as in repeated runs: what fits a cache as a whole stays there."""
     result: dict[str, Floats] = {}
+    iterations = statement.num_parallel
+    pieces = np.ceil(iterations / hardware.threads)
+    parallel = outermost_parallel(statement)
     for name, size, rate in (
         ("l2", hardware.l1_bytes, L2_BYTES_PER_CYCLE),
         ("l3", hardware.l2_bytes, L3_BYTES_PER_CYCLE),
         ("memory", hardware.l3_bytes, MEMORY_BYTES_PER_CYCLE),
     ):
         usable = size * USABLE_CACHE
-        moved = traffic(statement, usable, hardware.line_bytes)
-        result[name] = np.where(total_bytes > usable, moved.total_bytes, 0) / rate
-    parallel = statement.annotated(PARALLEL)
-    iterations = statement.num_parallel
-    pieces = np.ceil(iterations / hardware.threads)
+        found = traffic(statement, usable, hardware.line_bytes)
+        moved = found.total_bytes + found.runs * (RUN_LINES * hardware.line_bytes)
+        if parallel is not None:
+            lines, runs = slices[parallel].moved(statement, usable / hardware.line_bytes)
+            of_all = (lines + runs * RUN_LINES) * hardware.line_bytes * (iterations / pieces)
+            moved = np.where(found.level == 0, of_all, moved)
+        result[name] = np.where(total_bytes > usable, moved, 0) / rate
     unevenness = UNEVENNESS / pieces if hardware.threads > 1 else 0.0
     result["share"] = pieces / iterations * (1 + unevenness)
     result["regions"] = np.zeros(statement.n)
-    if parallel is not None and hardware.threads > 1:
-        result["regions"] = np.where(statement.runs[parallel], statement.path.outer[parallel], 0)
+    position = statement.annotated(PARALLEL)
+    if position is not None and hardware.threads > 1:
+        result["regions"] = np.where(statement.runs[position], statement.path.outer[position], 0)
     return result

@@ -71,10 +71,14 @@ class BuildFailed:
 
 @dataclass(frozen=True, slots=True)
 class RunJob:
-    """Time this kernel. Its output is checked if it could win, which every candidate could without a best."""
+    """Time this kernel. Its output is checked if it could win, which every candidate could without a best.
+
+    Samples count while the machine is as usual; `in_any_state`, all of them do.
+    """
 
     binary: KernelBinary
     best_latency_s: float | None
+    in_any_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)

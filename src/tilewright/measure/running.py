@@ -25,7 +25,7 @@ class Runner:
             self._worker = self._server.fork(RUNNER)
             self._is_fresh = True
 
-    def run(self, built: Built, best_latency_s: float | None) -> Measurement:
+    def run(self, built: Built, best_latency_s: float | None, in_any_state: bool = False) -> Measurement:
         """Time a kernel; one that fails beside others is tried again alone.
 
         A kernel that writes where it should not may spoil the process for those that run after it: only a failure in
@@ -33,7 +33,7 @@ class Runner:
         """
         while True:
             is_fresh = self._worker is None or self._is_fresh
-            measurement = self._run_once(built, best_latency_s)
+            measurement = self._run_once(RunJob(built.binary, best_latency_s, in_any_state), built.build_s)
             if measurement.status not in (RUN_ERROR, WRONG_RESULT):
                 return measurement
             self.discard()
@@ -46,23 +46,23 @@ class Runner:
             self._server.end(self._worker)
             self._worker = None
 
-    def _run_once(self, built: Built, best_latency_s: float | None) -> Measurement:
-        worker = self._send(RunJob(built.binary, best_latency_s))
-        deadline_s = self._options.run_deadline_s(best_latency_s)
+    def _run_once(self, job: RunJob, build_s: float) -> Measurement:
+        worker = self._send(job)
+        deadline_s = self._options.run_deadline_s(job.best_latency_s)
         try:
             if not worker.connection.poll(deadline_s):
                 self.discard()
                 error = f"running took longer than {deadline_s:.3g} s (see run_timeout_s); the runner was stopped"
-                return Measurement(RUN_TIMEOUT, error=error, build_s=built.build_s)
+                return Measurement(RUN_TIMEOUT, error=error, build_s=build_s)
             answer: Ran | RunFailed = worker.receive()
         except WorkerLostError:
             death = self._server.end(worker)
             self._worker = None
             if death is None:  # with the fork server; no candidate did that
-                return self._run_once(built, best_latency_s)
+                return self._run_once(job, build_s)
             error = f"the runner died {death} while it ran this candidate"
-            return Measurement(RUN_ERROR, error=error, build_s=built.build_s)
-        return _judged(answer, built.build_s)
+            return Measurement(RUN_ERROR, error=error, build_s=build_s)
+        return _judged(answer, build_s)
 
     def _send(self, job: RunJob) -> Worker:
         """Give the job to a runner; one that died while it had nothing to do is replaced."""

@@ -109,6 +109,13 @@ class Stage:
             return self.leaves_of(relation.fused)
         return self.leaves_of(relation.outer) + self.leaves_of(relation.inner)
 
+    def parts_of(self, loop: Loop) -> tuple[Loop, ...]:
+        """The loops that were fused into `loop`, outermost first; itself where it was not fused."""
+        for relation in self.relations:
+            if isinstance(relation, Fuse) and relation.fused is loop:
+                return self.parts_of(relation.first) + self.parts_of(relation.second)
+        return (loop,)
+
     def _own(self, loop: Loop | str) -> str:
         """The name of one of this stage's loops."""
         if isinstance(loop, str):

@@ -72,9 +72,12 @@ class EvolutionarySearch(SearchStrategy):
         return self.scorer(self.sketches[position], rows) if len(rows) else np.zeros(0)
 
     def _first_generation(self) -> list[IntArray]:
-        """Random rows of every sketch, and mutants of the best measured ones."""
-        share = self.population // len(self.sketches)
-        pools = [self.random_rows(sketch, share) for sketch in self.sketches]
+        """Random rows of every sketch, half of them plain, and mutants of the best measured ones."""
+        share = self.population // len(self.sketches) // 2
+        pools = [
+            np.concatenate([self.random_rows(sketch, share), self.plain_rows(sketch, share)])
+            for sketch in self.sketches
+        ]
         for position, sketch in enumerate(self.sketches):
             rows = [row for p, row, _ in self.measured[: max(8, len(self.measured) // 4)] if p == position]
             if rows:

@@ -31,6 +31,16 @@ class Knob:
         """`n` choices, each as likely as another."""
         return rng.integers(0, self.cardinality, n)
 
+    def sample_plain(self, rng: np.random.Generator, n: int) -> IntArray:
+        """`n` choices among those that cut a loop at most once beside the innermost tile."""
+        return rng.choice(self._plain, n)
+
+    @cached_property
+    def _plain(self) -> IntArray:
+        if self.kind != TILE:
+            return np.arange(self.cardinality)
+        return np.flatnonzero(np.count_nonzero(self.table[:, :-1] > 1, axis=1) <= 1)
+
     def values(self, choices: IntArray, columns: tuple[int, ...]) -> IntArray:
         """The product of the given columns for each choice."""
         products: IntArray = self.table[choices][:, list(columns)].prod(axis=1)

@@ -31,8 +31,11 @@ class Sketch:
 
     def sample(self, rng: np.random.Generator, n: int) -> IntArray:
         """`n` random candidates."""
-        columns = [knob.sample(rng, n) for knob in self.knobs]
-        return np.stack(columns, axis=1) if columns else np.zeros((n, 0), np.int64)
+        return _as_rows([knob.sample(rng, n) for knob in self.knobs], n)
+
+    def sample_plain(self, rng: np.random.Generator, n: int) -> IntArray:
+        """`n` random candidates with few cuts in each loop: there are few of those, and good ones among them."""
+        return _as_rows([knob.sample_plain(rng, n) for knob in self.knobs], n)
 
     def population(self, rows: IntArray) -> Schedule:
         """All candidates as one schedule, whose extents are arrays."""
@@ -63,6 +66,10 @@ class Sketch:
 
     def __repr__(self) -> str:
         return f"Sketch({self.name or self.task.name}, {len(self.steps)} steps, {len(self.knobs)} knobs)"
+
+
+def _as_rows(columns: list[IntArray], n: int) -> IntArray:
+    return np.stack(columns, axis=1) if columns else np.zeros((n, 0), np.int64)
 
 
 def _knobs(steps: tuple[Step, ...]) -> tuple[Knob, ...]:

@@ -6,6 +6,8 @@ its last axis in vector lanes, the others unrolled.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tilewright.schedule import Stage, Step
@@ -20,8 +22,9 @@ from tilewright.schedule.steps import (
 from tilewright.space.analysis import reused_axes
 from tilewright.space.builder import SketchState, open_pragma, open_split
 from tilewright.space.knob import TILE, UNROLL, Choice, Knob, divisors, tile_table
-from tilewright.te import Axis
+from tilewright.te import DTYPES, Axis
 
+_HEAVY = 2  # an axis is light where what it selects from is smaller by this
 UNROLL_STEPS = (0, 16, 64)
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 
@@ -57,6 +60,22 @@ def _row_axis(stage: Stage, axes: list[Axis]) -> Axis | None:
     return rows[-1] if rows else axes[-2]
 
 
+def heavy_first(stage: Stage, axes: list[Axis]) -> list[Axis]:
+    """The axes in the order of the outer loops: first those that select from the larger operands.
+
+    What the outermost loop selects from is read once, and by one thread only; the rest is read again for each of its
+    iterations.
+    """
+    bytes_of = dict.fromkeys(axes, 0)
+    for read in stage.reads:
+        reused = reused_axes(stage, read)
+        for axis in axes:
+            if axis not in reused:
+                bytes_of[axis] += math.prod(read.tensor.shape) * DTYPES[read.tensor.dtype].bytes
+    most = max(bytes_of.values(), default=0)
+    return sorted(axes, key=lambda axis: bytes_of[axis] * _HEAVY < most)
+
+
 def reduce_knobs(stage: Stage) -> dict[Axis, Knob]:
     """The tiling of each reduction axis longer than one: the extent of its inner level."""
     knobs: dict[Axis, Knob] = {}
@@ -80,7 +99,9 @@ def tile_alone(state: SketchState, name: str) -> SketchState:
         steps.append(open_split(name, axis.name, *(Choice(knob, (n,)) for n in range(3))))
     for axis, knob in reduce.items():
         steps.append(open_split(name, axis.name, Choice(knob, (0,))))
-    level = [[f"{axis.name}.{n}" for axis in spatial] for n in range(4)]
+    outer = heavy_first(stage, list(spatial))
+    level = [[f"{axis.name}.{n}" for axis in outer] for n in range(3)]
+    level.append([f"{axis.name}.3" for axis in spatial])
     outer_r, inner_r = ([f"{axis.name}.{n}" for axis in reduce] for n in range(2))
     steps.append(ReorderStep(name, (*level[0], *level[1], *outer_r, *level[2], *inner_r, *level[3])))
     steps += _parallel(name, level[0])
@@ -99,7 +120,9 @@ def tile_fused(state: SketchState, name: str, consumer: str, at_level: int) -> S
     for axis, knob in spatial.items():
         factors = (Choice(knob, (0,)), Choice(knob, (1, 2))) if at_level == 2 else (Choice(knob, (0, 1, 2)),)
         steps.append(open_split(consumer, host_axes[axis].name, *factors))
-    levels = [[f"{host_axes[axis].name}.{n}" for axis in spatial] for n in range(at_level + 1)]
+    outer = heavy_first(stage, list(spatial))
+    levels = [[f"{host_axes[axis].name}.{n}" for axis in outer] for n in range(at_level)]
+    levels.append([f"{host_axes[axis].name}.{at_level}" for axis in spatial])
     steps.append(ReorderStep(consumer, tuple(loop for level in levels for loop in level)))
     steps += _parallel(consumer, levels[0])
     attach = levels[at_level - 1][-1] if at_level > 1 else "@".join(levels[0])
@@ -111,7 +134,8 @@ def tile_fused(state: SketchState, name: str, consumer: str, at_level: int) -> S
         steps.append(open_split(name, axis.name, *(Choice(knob, (n,)) for n in columns)))
     for axis, knob in reduce.items():
         steps.append(open_split(name, axis.name, Choice(knob, (0,))))
-    parts = [[f"{axis.name}.{n}" for axis in spatial] for n in range(inner_levels)]
+    parts = [[f"{axis.name}.{n}" for axis in outer] for n in range(inner_levels - 1)]
+    parts.append([f"{axis.name}.{inner_levels - 1}" for axis in spatial])
     outer_r, inner_r = ([f"{axis.name}.{n}" for axis in reduce] for n in range(2))
     before = parts[0] if inner_levels == 3 else []
     steps.append(ReorderStep(name, (*before, *outer_r, *parts[-2], *inner_r, *parts[-1])))

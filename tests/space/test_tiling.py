@@ -1,0 +1,42 @@
+"""The order of the outer loops, and rows that cut loops little."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright import workloads
+from tilewright.codegen import Target
+from tilewright.schedule import Schedule
+from tilewright.space import SpaceOptions, derive
+from tilewright.space.knob import TILE, Knob, tile_table
+from tilewright.space.tiling import heavy_first
+
+OPTIONS = SpaceOptions(Target.parse("llvm -mcpu=haswell -num-cores=2"), threads=2)
+
+
+def names(workload: str) -> list[str]:
+    stage = Schedule(workloads.parse(workload))["conv"]
+    return [axis.name for axis in heavy_first(stage, [axis for axis in stage.axes if axis.extent > 1])]
+
+
+def test_axes_that_select_from_large_weights_come_first() -> None:
+    assert names("c2d:1x7x7x512,512,3x3,s1,p1") == ["f", "y", "x"]
+
+
+def test_axes_keep_their_order_where_no_operand_is_much_larger() -> None:
+    assert names("c2d:1x56x56x64,64,1x1,s1,p0") == ["y", "x", "f"]
+    assert names("dep:1x14x14x512,3x3,s2,p1") == ["y", "x", "c"]
+
+
+def test_the_parallel_loop_is_fused_in_that_order() -> None:
+    sketches = derive(workloads.parse("c2d:1x7x7x512,512,3x3,s1,p1"), OPTIONS)
+    tiled = [sketch for sketch in sketches if any("fuse" in str(step) for step in sketch.steps)]
+    assert tiled
+    assert all("f.0@y.0@x.0" in "\n".join(map(str, sketch.steps)) for sketch in tiled)
+
+
+def test_plain_samples_cut_a_loop_at_most_once_beside_the_innermost_tile() -> None:
+    knob = Knob("C.i", TILE, tile_table(1024, 3, (1, 6, 8)))
+    chosen = knob.table[knob.sample_plain(np.random.default_rng(0), 500)]
+    assert (np.count_nonzero(chosen[:, :2] > 1, axis=1) <= 1).all()
+    assert (chosen == (1, 171, 6)).all(axis=1).any()
