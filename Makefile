@@ -13,15 +13,18 @@ NATIVE          := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-scheduler bench-loading fuzz qemu cross-tools hooks clean
 
 help:
-	@echo "make demo    build and run a GEMM and a convolution, checked against NumPy"
+	@echo "make demo    tune ResNet-18 for a minute: its speed before, after, and next to onnxruntime if that is installed"
 	@echo "make test    all tests"
 	@echo "make lint    ruff and strict types;  make format  rewrites the files"
 	@echo "make bench   the table of the README, measured here"
 	@echo "make bench-tuner     what the tuner must show, all of it; hours. Its parts: bench-tuning, bench-scoring,"
 	@echo "                     bench-operators, bench-efficiency, bench-ablation; records are kept in RESULTS=$(RESULTS)"
+	@echo "make bench-networks  networks with zero trials and tuned, next to onnxruntime and openvino; over an hour"
+	@echo "make bench-scheduler the gradient task scheduler next to round-robin; half an hour"
+	@echo "make bench-loading   how long a compiled resnet50 takes to load, and its memory, next to onnxruntime"
 	@echo "make fuzz    random schedules against NumPy for SECONDS=$(SECONDS)"
 	@echo "make qemu    only the tests that run aarch64 code"
 	@echo "make hooks   install the pre-commit hooks"
@@ -78,6 +81,15 @@ bench-efficiency: $(PEERS_INSTALLED)
 
 bench-ablation: $(PEERS_INSTALLED)
 	$(BIN)/python -m benchmarks.ablation --records $(RESULTS)/ablation --plot $(RESULTS)/ablation.png
+
+bench-networks: $(PEERS_INSTALLED)
+	$(BIN)/python -m benchmarks.networks --records $(RESULTS)/networks
+
+bench-scheduler: $(PEERS_INSTALLED)
+	$(BIN)/python -m benchmarks.scheduling --records $(RESULTS)/scheduler --plot $(RESULTS)/scheduler.png
+
+bench-loading: $(PEERS_INSTALLED)
+	$(BIN)/python -m benchmarks.loading
 
 bench-tuner: bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import tilewright
 VECTOR_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512vl", "amx_tile", "asimd", "sve", "sve2")
 
 
-def describe_machine() -> dict[str, str]:
-    """A short description, in the order in which it is printed."""
+def describe_machine(libraries: Sequence[str] = ("torch",)) -> dict[str, str]:
+    """A short description, in the order in which it is printed. `libraries` are those that are compared with."""
     cpuinfo = _cpuinfo()
     features = set((cpuinfo.get("flags") or cpuinfo.get("Features") or "").split())
     return {
@@ -25,8 +26,7 @@ def describe_machine() -> dict[str, str]:
         "llvm": _llvm_version(),
         "numpy": version("numpy"),
         "openblas": _openblas_version(),
-        "torch": _installed_version("torch"),
-    }
+    } | {library: _installed_version(library) for library in libraries}
 
 
 def _cpuinfo() -> dict[str, str]:

@@ -12,14 +12,12 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
-import numpy as np
-
-from benchmarks import arguments
+from benchmarks import arguments, suite
 from benchmarks.contest import Contest, RatioCase, Run, WrongResultError
 from benchmarks.machine import describe_machine
 from benchmarks.results import NotRun, RatioResult, run_case
+from benchmarks.suite import Suite, milliseconds
 from benchmarks.table import heading, markdown
 from benchmarks.timing import METHOD, Plan
 from benchmarks.tuned import file_name, prepare, tune_workload
@@ -30,7 +28,6 @@ from tilewright.tuner import Progress, TuneResult
 
 REQUIRED_SHARE = 0.8
 REQUIRED_MEAN = 1.2
-OUTPUT = "operators.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Tune and measure the chosen cases, and print all that the file holds of them."""
     options = _parse(argv)
     chosen = [w for batch in options.batch for w, _ in workloads.suite(batch) if options.case in w]
-    if not chosen:
-        print("no case matches; run with --list to see all", file=sys.stderr)
-        return 2
-    if options.list:
-        print("\n".join(chosen))
-        return 0
-    options.records.mkdir(parents=True, exist_ok=True)
-    path = options.output or options.records / OUTPUT
-    rows = read(path)
-    for number, workload in enumerate(chosen if not options.report else [], start=1):
-        print(f"{number}/{len(chosen)} {workload}", file=sys.stderr)
-        rows[workload] = run(workload, options)
-        path.write_text(as_json(list(rows.values())))
-        print(f"  {_verdict(rows[workload])}", file=sys.stderr)
-    shown = [rows[workload] for workload in chosen if workload in rows]
-    print(as_json(shown) if options.format == "json" else as_table(shown))
-    return 0 if _passed(shown) else 1
+    kept = Suite("workload", Row, run, _verdict, as_table, as_json, _passed)
+    return kept.main(chosen, options)
 
 
 def run(workload: str, options: argparse.Namespace) -> Row:
@@ -112,17 +94,9 @@ def _span_s(result: TuneResult) -> float:
     return max(times) - min(times)
 
 
-def read(path: Path) -> dict[str, Row]:
-    """The cases that a file holds already."""
-    if not path.exists():
-        return {}
-    return {case["workload"]: Row(**case) for case in json.loads(path.read_text())["cases"]}
-
-
 def geometric_mean(rows: Sequence[Row]) -> float:
     """Of the ratios of the cases that have one."""
-    ratios = [row.ratio for row in rows if not row.failure]
-    return float(np.exp(np.mean(np.log(ratios)))) if ratios else 0.0
+    return suite.geometric_mean([row.ratio for row in rows if not row.failure])
 
 
 def share_at_least_one(rows: Sequence[Row]) -> float:
@@ -141,7 +115,7 @@ def as_table(rows: Sequence[Row]) -> str:
     cells = [
         [
             row.workload, str(row.threads), str(row.trials), str(row.failed_trials), f"{row.tuning_s:.0f} s",
-            _milliseconds(row.ours_ms), _milliseconds(row.peer_ms), row.failure or row.peer, f"{row.ratio:.2f}",
+            milliseconds(row.ours_ms), milliseconds(row.peer_ms), row.failure or row.peer, f"{row.ratio:.2f}",
         ]
         for row in rows
     ]  # fmt: skip
@@ -155,7 +129,7 @@ def as_table(rows: Sequence[Row]) -> str:
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """The same as one JSON object; `read` takes it back."""
+    """The same as one JSON object; `Suite.read` takes it back."""
     return json.dumps(
         {
             "machine": describe_machine(),
@@ -168,14 +142,10 @@ def as_json(rows: Sequence[Row]) -> str:
     )
 
 
-def _milliseconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g} ms"
-
-
 def _verdict(row: Row) -> str:
     if row.failure:
         return f"failed: {row.failure}"
-    return f"{_milliseconds(row.ours_ms)}, {row.peer} {_milliseconds(row.peer_ms)}: ratio {row.ratio:.2f}"
+    return f"{milliseconds(row.ours_ms)}, {row.peer} {milliseconds(row.peer_ms)}: ratio {row.ratio:.2f}"
 
 
 def _report(progress: Progress) -> None:
@@ -188,14 +158,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = arguments.parser("benchmarks.operators", __doc__)
     parser.add_argument("--batch", type=arguments.positive, nargs="+", default=[1, 16], metavar="N")
     parser.add_argument("--trials", type=arguments.positive, default=256, metavar="N")
-    parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rounds", type=arguments.positive, default=15, metavar="N")
-    parser.add_argument("--records", type=Path, default=Path("results/operators"), metavar="DIR")
-    parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: {OUTPUT} in the records' directory")
-    parser.add_argument("--report", action="store_true", help="measure nothing: print what the file holds")
-    parser.add_argument("--list", action="store_true", help="print the chosen cases")
-    return parser.parse_args(argv)
+    return suite.parse(parser, argv, "operators")
 
 
 if __name__ == "__main__":

@@ -1,132 +1,118 @@
-"""`make demo`: builds the two example kernels, checks them against NumPy, and prints their speed next to NumPy's.
+"""`make demo`: tunes a network for a minute, and shows its speed before, after, and next to onnxruntime's.
 
-The schedules are in `gemm` and `conv2d`. Exits with 1 if a result is wrong.
+The network is built here with random weights, so nothing is downloaded; `--model model.onnx` takes another. Its records
+are kept only while the demo runs. Exits with 1 if outputs differ.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
+import argparse
 import sys
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-
-import numpy as np
-from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from pathlib import Path
+from typing import Any
 
 import tilewright as tw
-from examples.conv2d import conv2d_numpy, conv2d_schedule, conv2d_task
-from examples.gemm import gemm_schedule, gemm_task
+from tilewright.cli import network
+from tilewright.cli.arrays import random_inputs
+from tilewright.cli.comparison import aligned, check_agreement
+from tilewright.cli.tune import parse_time
+from tilewright.cli.tune_network import Display
+from tilewright.errors import TilewrightError
+from tilewright.graph.groups import Partition
+from tilewright.graph.pipeline import partition_network
+from tilewright.peers import NetworkPeer, NotAvailableError, network_peer, settle_s, take_turns
 from tilewright.runtime import default_threads
+from tilewright.task_scheduler import Network, NetworksResult, TaskScheduler
 
-Array = NDArray[np.float32]
-
-TOLERANCE = 1e-5
-BUILDS = 9
+LIBRARY = "onnxruntime"
 ROUNDS = 12
-CALLS_PER_TURN = 5
-# After a call the threads of OpenBLAS keep their cores busy for a while; a turn on several cores waits for their sleep.
-REST_S = 0.15
+
+Call = Callable[[], Sequence[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A computation as an expression with its schedule, and as NumPy."""
-
-    title: str
-    make_task: Callable[[], tw.Task]
-    make_schedule: Callable[[tw.Task, tw.Target], tw.Schedule]
-    in_numpy: Callable[..., Array]
-
-
-class WrongResultError(Exception):
-    """A kernel and NumPy disagree."""
-
-
-EXAMPLES = [
-    Example("GEMM 512x512x512, float32", partial(gemm_task, 512, 512, 512), gemm_schedule, np.matmul),
-    Example(
-        "Convolution 3x3 with padding, bias and ReLU, 56x56x64 -> 64, float32, weights packed ahead of time",
-        partial(conv2d_task, 56, 56, 64, 64),
-        conv2d_schedule,
-        conv2d_numpy,
-    ),
-]
-
-
-def main() -> int:
-    target = tw.Target.native()
-    print(f"target: {target}\n")
-    print("The loop nest of the GEMM as scheduled in examples/gemm.py:\n")
-    print(gemm_schedule(gemm_task(512, 512, 512), target))
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="demo", description="Tune a network, and show its speed before and after.")
+    parser.add_argument("--model", default="zoo:resnet18", help="model.onnx, or a network as %(default)s (the default)")
+    parser.add_argument("--budget", default="60s", metavar="TIME", help="for tuning (default: %(default)s)")
+    options = parser.parse_args(argv)
     try:
-        for example in EXAMPLES:
-            demonstrate(example, target)
-    except WrongResultError as error:
-        print(f"demo: {error}", file=sys.stderr)
+        with tempfile.TemporaryDirectory(prefix="tilewright-demo-") as folder:
+            demonstrate(options.model, options.budget, str(Path(folder, "records.jsonl")))
+    except TilewrightError as error:
+        print(f"demo: error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\ndemo: interrupted; nothing is left behind", file=sys.stderr)
+        return 130
     return 0
 
 
-def demonstrate(example: Example, target: tw.Target) -> None:
-    """Build the example, check its result, and compare its speed with NumPy's."""
-    task = example.make_task()
-    rng = np.random.default_rng(0)
-    arrays = {t.name: rng.uniform(-1, 1, t.shape).astype(np.float32) for t in task.inputs}
-    numpy_call = partial(example.in_numpy, *arrays.values())
-    expected = numpy_call()
-    out = np.empty_like(expected)
+def demonstrate(model: str, budget: str, records: str) -> None:
+    """Compile the network without a trial, tune it, compile it again, and time both and onnxruntime in turns."""
+    budget_s = parse_time(budget)
+    target, threads = tw.Target.native(), default_threads()
+    proto = network.read_onnx(model)
+    partition = partition_network(proto)
+    gflop = sum(item.weight * item.task.flop for item in partition.tasks) / 1e9
+    print(f"{model}: {gflop:.3g} GFLOP in {len(partition.tasks)} different tasks; {threads} threads of {target.cpu}")
+    before = network.open_session(network.compile_partition(partition, None, target, threads).model)
+    print(f"tuning for {budget}: each task's candidates are compiled, run, and checked", flush=True)
+    tuned = tune(model, partition, target, threads, budget_s, records)
+    after = network.open_session(network.compile_partition(partition, records, target, threads).model)
 
-    print(f"\n{example.title}")
-    print(f"  compiled in {compile_time_s(example, target) * 1e3:.1f} ms, from the expression to a callable kernel")
-    for threads in sorted({1, default_threads()}):
-        kernel = tw.build(example.make_schedule(task, target), target, threads)
-        kernel = kernel.bind(**{t.name: arrays[t.name] for t in task.constants})
-        call = partial(kernel, *(arrays[a.name] for a in kernel.inputs), out=out)
-        call()
-        check(f"{task.name} on {threads} threads", out, expected)
-        with threadpool_limits(threads, user_api="blas"):
-            best_s = take_turns({"tilewright": call, "NumPy": numpy_call}, REST_S if threads > 1 else 0.0)
-        speeds = ", ".join(f"{name} {task.flop / s * 1e-9:.1f} GFLOP/s" for name, s in best_s.items())
-        print(f"  {threads} core{'s' * (threads > 1)}: result as NumPy's, {speeds}")
-
-
-def check(name: str, result: Array, expected: Array) -> None:
-    error = np.abs(result - expected).max() / np.abs(expected).max()
-    if not error < TOLERANCE:  # written so that NaN fails too
-        raise WrongResultError(
-            f"{name} gives a wrong result: its largest difference from NumPy is {error:.1e} of the largest value, "
-            f"where {TOLERANCE:.0e} is allowed"
-        )
+    inputs = random_inputs(before.model.inputs, proto)
+    calls: dict[str, Call] = {
+        "before, with zero trials": partial(before.run, None, inputs),
+        f"after {tuned.num_trials} trials": partial(after.run, None, inputs),
+    }
+    missing = ""
+    try:
+        calls[LIBRARY] = partial(loaded(proto, threads, inputs).run, inputs)
+    except NotAvailableError as error:
+        missing = str(error)
+    check([output.name for output in after.get_outputs()], calls)
+    print(f"\n{table(calls, threads)}\n\n{missing or 'All outputs agree.'}")
+    print(f"To keep what tuning finds: tilewright tune {model} --budget 5m -o {network.base_name(model)}.tw")
 
 
-def compile_time_s(example: Example, target: tw.Target) -> float:
-    """The median of several builds, after one that loads the libraries."""
+def tune(
+    model: str, partition: Partition, target: tw.Target, threads: int, budget_s: float | None, records: str
+) -> NetworksResult:
+    """Tune the tasks of the network, with progress on stderr."""
+    scheduler = TaskScheduler([Network(model, partition.tasks)], target=target, threads=threads)
+    display = Display()
+    try:
+        return scheduler.tune(records=records, budget_s=budget_s, on_progress=display.show)
+    finally:
+        display.finish()
 
-    def build_s() -> float:
-        start = time.perf_counter()
-        tw.build(example.make_schedule(example.make_task(), target), target)
-        return time.perf_counter() - start
 
-    build_s()
-    return statistics.median(build_s() for _ in range(BUILDS))
+def loaded(proto: Any, threads: int, inputs: Mapping[str, Any]) -> NetworkPeer:
+    """The network in onnxruntime, which has run it once."""
+    peer = network_peer(LIBRARY, proto, threads)
+    peer.run(inputs)
+    return peer
 
 
-def take_turns(calls: Mapping[str, Callable[[], object]], rest_s: float) -> dict[str, float]:
-    """The time of the fastest run of each, in turns, so that a change of the machine's speed hits all."""
-    best_s = dict.fromkeys(calls, math.inf)
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            time.sleep(rest_s)
-            call()  # untimed: brings its data into the caches
-            for _ in range(CALLS_PER_TURN):
-                start = time.perf_counter()
-                call()
-                best_s[name] = min(best_s[name], time.perf_counter() - start)
-    return best_s
+def check(outputs: Sequence[str], calls: Mapping[str, Call]) -> None:
+    """All compute what the first does."""
+    (_, first), *others = ((name, call()) for name, call in calls.items())
+    for name, results in others:
+        for output, expected, result in zip(outputs, first, results, strict=True):
+            check_agreement(name, output, expected, result)
+
+
+def table(calls: Mapping[str, Call], threads: int) -> str:
+    """The latency of each, and how many times as fast as the first it is."""
+    timings = take_turns(calls, ROUNDS, settle_s([LIBRARY] if LIBRARY in calls else [], threads))
+    medians_s = {name: timing.median_s for name, timing in timings.items()}
+    first_s = next(iter(medians_s.values()))
+    lines = [["", "latency", "speed"]]
+    lines += [[name, f"{s * 1e3:.4g} ms", f"{first_s / s:.2f}x"] for name, s in medians_s.items()]
+    return aligned(lines)
 
 
 if __name__ == "__main__":

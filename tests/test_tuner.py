@@ -13,6 +13,7 @@ import pytest
 
 from tilewright import te
 from tilewright.cost_model import RandomModel
+from tilewright.default_schedule import default_trace
 from tilewright.errors import NoValidCandidateError, TilewrightError, UsageError
 from tilewright.measure import MeasureOptions
 from tilewright.records import RecordLog, fastest, latest, read_records
@@ -55,6 +56,22 @@ def test_a_second_run_goes_on_from_the_records(tmp_path: Path) -> None:
     assert len(latest(read_records(path))) == 20
     assert fastest(read_records(path)) is not None
     assert third.best.latency_s is not None
+
+
+def test_records_of_the_same_task_under_other_names_count(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tune(TASK, trials=10, records=path, threads=1)
+    left, right = te.placeholder((48, 56), name="left"), te.placeholder((56, 40), name="right")
+    inner = te.reduce_axis(56, name="inner")
+    product = te.compute((48, 40), lambda y, x: te.sum(left[y, inner] * right[inner, x], axis=inner), name="product")
+    task = Task([left, right], product)
+    assert task.hash == TASK.hash
+    result = tune(task, trials=10, records=path, threads=1)
+    assert len(result.records) == 10, "no trial is made again"
+    a, b = (np.random.default_rng(0).normal(size=t.shape).astype(np.float32) for t in task.inputs)
+    np.testing.assert_allclose(result.compile()(a, b), a @ b, rtol=1e-4, atol=1e-4)
+    again = tune(TASK, trials=10, records=path, threads=1)
+    assert len(again.records) == 10, "a program under two names is one"
 
 
 def test_records_of_other_threads_do_not_count(tmp_path: Path) -> None:
@@ -178,3 +195,8 @@ def test_a_full_disk_ends_the_run_plainly_and_keeps_what_was_written(tmp_path: P
 def test_a_device_is_no_record_file() -> None:
     with pytest.raises(TilewrightError, match="is no regular file"):
         tune(TASK, trials=1, records="/dev/full")
+
+
+def test_the_program_of_the_untuned_task_is_the_first_trial() -> None:
+    result = tune(TASK, trials=4, threads=1)
+    assert result.records[0].trace == default_trace(TASK, result.target, threads=1)

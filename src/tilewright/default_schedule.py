@@ -11,7 +11,7 @@ from tilewright.codegen import Target
 from tilewright.cost_model.analytical import score_schedule
 from tilewright.features import Hardware
 from tilewright.measure.reference import plain_schedule
-from tilewright.records import Record, best
+from tilewright.records import Key, Record, fastest_of, group_by_task
 from tilewright.schedule import Trace
 from tilewright.search.operators import mutate
 from tilewright.space import Sketch, SpaceOptions, derive, is_legal
@@ -21,7 +21,7 @@ from tilewright.task import Task
 # Most of the time goes into each pass over a sketch, little into its rows: every sketch is looked at once, and only
 # the most promising one is searched.
 _NUM_ROWS = 128
-_GENERATIONS = 3
+_GENERATIONS = 5
 _NUM_PARENTS = 24
 _NUM_CHILDREN = 192
 _NUM_ROWS_TO_ESTIMATE = 32
@@ -32,8 +32,8 @@ def default_trace(task: Task, target: Target, threads: int, seed: int = 0) -> Tr
 
     >>> import tilewright as tw
     >>> from tilewright import te
-    >>> A = te.placeholder((64, 64), name="A")
-    >>> task = tw.Task([A], [te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")])
+    >>> A = te.placeholder((256, 256), name="A")
+    >>> task = tw.Task([A], [te.compute((256, 256), lambda i, j: A[i, j] * 2.0, name="B")])
     >>> print(default_trace(task, tw.Target.parse("llvm -mcpu=haswell"), threads=2))
     s = tw.Schedule(task)
     s["B"].vectorize("j")
@@ -60,7 +60,7 @@ def estimated_latency_s(sketches: Sequence[Sketch], target: Target, threads: int
 
 def best_trace(records: Iterable[Record], task: Task, target: Target, threads: int) -> Trace:
     """The fastest recorded program of a task, or the default where none is recorded."""
-    found = best(records, task.hash, str(target), threads)
+    found = fastest_of(task, group_by_task(records).get(Key(task.hash, str(target), threads), ()))
     return default_trace(task, target, threads) if found is None else found.trace
 
 
@@ -71,7 +71,8 @@ def _most_promising(
     hardware = Hardware.from_target(target, threads)
     pools = [_Pool(sketch, target, hardware) for sketch in sketches]
     for pool in pools:
-        pool.add(pool.sketch.sample(rng, min(num_rows, 4 * pool.sketch.cardinality)))
+        half = min(num_rows, 4 * pool.sketch.cardinality) // 2
+        pool.add(np.concatenate([pool.sketch.sample(rng, half), pool.sketch.sample_plain(rng, half)]))
     return max(pools, key=lambda pool: pool.best_score)
 
 

@@ -13,10 +13,10 @@ from functools import cached_property
 from tilewright.codegen import Target
 from tilewright.compile import build
 from tilewright.cost_model import BoostedTrees, CostModel
-from tilewright.default_schedule import estimated_latency_s
+from tilewright.default_schedule import default_trace, estimated_latency_s
 from tilewright.errors import NoValidCandidateError, UsageError
 from tilewright.measure import Measurement, MeasureOptions, Measurer
-from tilewright.records import Key, Record, RecordLog, group_by_task, latest
+from tilewright.records import Key, Record, RecordLog, group_by_task, in_names_of, latest, names_of
 from tilewright.runtime import Kernel, default_threads
 from tilewright.schedule import Trace
 from tilewright.scoring import Scoring
@@ -26,7 +26,7 @@ from tilewright.task import Task
 
 ROUND_SIZE = 16
 NUM_FINALISTS = 8
-FINAL_ROUNDS = 7
+FINAL_ROUNDS = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Tuner:
 
     def resume(self, records: Iterable[Record]) -> None:
         """Take up those of the records that are of this task, target and number of threads: they count as trials."""
-        mine = latest(group_by_task(records).get(self.key, []))
+        mine = latest(in_names_of(self.task, group_by_task(records).get(self.key, [])))
         self.records += mine
         known = [(record, _candidate_of(record, self.sketches)) for record in mine]
         found = [(record, candidate) for record, candidate in known if candidate is not None]
@@ -154,7 +154,7 @@ class Tuner:
 
         The measurer is turned to this task. `on_trial` is called as soon as a trial is in the records and in the log.
         """
-        candidates = self.strategy.ask(num_trials)
+        candidates = self._candidates(num_trials)
         if not candidates:
             return 0
         traces = [candidate.trace for candidate in candidates]
@@ -171,6 +171,17 @@ class Tuner:
         results = measurer.measure(traces, self.best_latency_s, report)
         self._learn(candidates, [result.latency_s for result in results])
         return len(candidates)
+
+    def _candidates(self, n: int) -> list[Candidate]:
+        """What the strategy asks for; first of all the program of the untuned task, which tuning must not lose to."""
+        if self.records or not self.strategy.uses_scores:
+            return self.strategy.ask(n)
+        untuned = default_trace(self.task, self.target, self.threads)
+        for position, sketch in enumerate(self.sketches):
+            row = sketch.row_of(untuned)
+            if row is not None:
+                return [self.strategy.take(position, row), *self.strategy.ask(n - 1)]
+        return self.strategy.ask(n)
 
     def compare_finalists(
         self, measurer: Measurer, log: RecordLog | None, max_finalists: int = NUM_FINALISTS, rounds: int = FINAL_ROUNDS
@@ -222,6 +233,7 @@ class Tuner:
             error=measurement.error,
             build_s=measurement.build_s,
             time=time.time(),
+            names=names_of(self.task),
         )
 
     def _progress(self, last: Measurement | None, trials: int) -> Progress:

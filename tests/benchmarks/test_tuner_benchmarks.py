@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import ablation, operators, sample_efficiency, scoring, tuning
+from benchmarks import ablation, networks, operators, sample_efficiency, scoring, tuning
 from benchmarks.limited_space import limited_space
 from benchmarks.operators import Row
 from benchmarks.tuning import Case, Quoted
@@ -103,7 +103,9 @@ def test_the_limited_space_packs_nothing_and_divides() -> None:
             assert all(14 % row[-1] == 0 for row in knob.table)
 
 
-@pytest.mark.parametrize("main", [tuning.main, scoring.main, operators.main, sample_efficiency.main, ablation.main])
+@pytest.mark.parametrize(
+    "main", [tuning.main, scoring.main, operators.main, networks.main, sample_efficiency.main, ablation.main]
+)
 def test_a_case_that_matches_nothing_is_wrong_usage(main: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert callable(main)
     assert main(["--case", "no-such-case"]) == 2

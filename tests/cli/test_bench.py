@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from tilewright.cli import bench, main
-from tilewright.errors import TilewrightError
+from tilewright import peers
+from tilewright.cli import main
 
 SHORT = ["--threads", "1", "--rounds", "1"]
 
@@ -36,9 +36,13 @@ def test_next_to_torch(capsys: pytest.CaptureFixture[str]) -> None:
     assert "torch channels last" in capsys.readouterr().out
 
 
-def test_a_difference_is_an_error() -> None:
-    with pytest.raises(TilewrightError, match="must compute the same, but differ by 0.5 of"):
-        bench._check_agreement("torch", np.array([1.0, 1.5]), np.array([1.0, 1.0]))
+def test_a_difference_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    zeros = np.zeros((16, 16), np.float32)
+    monkeypatch.setattr(peers, "peers_of", lambda *_: {"numpy": peers.Peer(lambda: zeros, lambda: zeros)})
+    assert main(["bench", "gmm:16x16x16", "--against", "numpy", *SHORT]) == 1
+    printed = capsys.readouterr()
+    assert "tilewright and numpy must compute the same, but their outputs C differ by" in printed.err
+    assert printed.out == ""
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -57,6 +61,48 @@ def test_an_interrupt_is_saved_and_the_same_command_goes_on(
     assert main(COMMAND) == 0
     assert list(read_records("tiny.jsonl"))[: len(before)] == before
     assert "use it: tilewright compile tiny.onnx --records tiny.jsonl -o tiny.tw" in capsys.readouterr().out
+
+
+def start_tuner(trials: int) -> subprocess.Popen[str]:
+    """The command in a process of its own; interrupts work there even if they are ignored here."""
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "tilewright", *COMMAND]
+    command[command.index("--trials") + 1] = str(trials)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_tasks(num_tasks: int) -> None:
+    """Until the records tell of so many tasks."""
+    deadline_s = time.monotonic() + 60
+    while time.monotonic() < deadline_s:
+        if Path("tiny.jsonl").exists() and len({record.task for record in read_records("tiny.jsonl")}) >= num_tasks:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"no records of {num_tasks} tasks within a minute")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_a_tuner_that_is_stopped_goes_on_with_the_next_task_and_measures_nothing_again(stop: signal.Signals) -> None:
+    tuner = start_tuner(600)
+    wait_for_tasks(2)
+    tuner.send_signal(stop)
+    _, errors = tuner.communicate(timeout=60)
+    if stop == signal.SIGINT:
+        assert tuner.returncode == 130
+        assert "Traceback" not in errors
+        assert "every finished trial is in tiny.jsonl: the same command goes on from there" in errors
+    before = list(read_records("tiny.jsonl"))
+    num_trials = len(before) + 24
+    resumed = start_tuner(num_trials)
+    output, errors = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, errors
+    assert f"{NUM_TASKS} tasks, {NUM_TASKS} tuned and 0 with the default program" in output
+    after = list(read_records("tiny.jsonl"))
+    assert after[: len(before)] == before
+    trials = {(record.task, record.trace) for record in after[:num_trials]}
+    assert len(trials) == num_trials, "each is another program"
+    finalists = {(record.task, record.trace) for record in after[num_trials:]}
+    assert finalists <= trials, "only these are measured once more, against each other"
+    assert len({record.task for record in after}) == NUM_TASKS
 
 
 @pytest.mark.parametrize(

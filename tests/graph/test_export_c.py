@@ -173,10 +173,15 @@ def test_a_network_with_fallbacks_is_refused(tmp_path: Path) -> None:
         export_c(compiled(net.partition("y")), tmp_path)
 
 
-def test_arrays_that_c_has_no_type_for_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("shape", "dtype", "what"), [((3,), "string", r"string\[3\]"), ((0, 4), "float32", r"float32\[0, 4\]")]
+)
+def test_arrays_that_c_has_no_type_for_are_refused(
+    tmp_path: Path, shape: tuple[int, ...], dtype: str, what: str
+) -> None:
     net = Network()
-    with pytest.raises(ArtifactError, match="takes arrays of numbers, and words of net is"):
-        export_c(compiled(net.partition(net.input("words", (3,), "string"))), tmp_path)
+    with pytest.raises(ArtifactError, match=f"takes arrays of numbers that have elements, and x of net is {what};"):
+        export_c(compiled(net.partition(net.input("x", shape, dtype))), tmp_path)
 
 
 def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

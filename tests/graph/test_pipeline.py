@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,14 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.graph.partitions import Array, weights
+from tilewright import te
 from tilewright.codegen import Target
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.graph import zoo
 from tilewright.graph.artifact import save
 from tilewright.graph.pipeline import compile_network, partition_network, recorded_traces
 from tilewright.graph.session import InferenceSession
-from tilewright.records import Record, RecordLog
+from tilewright.records import Record, RecordLog, names_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.task import Task
 
@@ -110,6 +112,28 @@ def test_the_fastest_record_of_the_same_target_and_threads_is_taken(tmp_path: Pa
     assert recorded_traces(cut, path, NATIVE, 2) == {first.hash: splitting_trace(first, 4)}
     assert recorded_traces(cut, [record(second, 2, 1.0)], NATIVE, 2) == {second.hash: splitting_trace(second, 2)}
     check(InferenceSession(perceptron(), path, threads=2))
+
+
+def test_records_of_a_task_under_other_names_serve_a_network(tmp_path: Path) -> None:
+    cut = partition_network(perceptron())
+    second = cut.tasks[1].task
+    left, right = te.placeholder((4, 32), name="left"), te.placeholder((32, 8), name="right", constant=True)
+    k = te.reduce_axis(32, name="k")
+    product = te.compute((4, 8), lambda y, x: te.sum(left[y, k] * right[k, x], axis=k), name="product")
+    known = Task([left, right], product)
+    assert known.hash == second.hash
+    path = tmp_path / "records.jsonl"
+    RecordLog(path).append(record(known, 2, 1.0, names=names_of(known)))
+    assert recorded_traces(cut, path, NATIVE, 2) == {second.hash: splitting_trace(second, 2)}
+    check(InferenceSession(perceptron(), path, threads=2))
+
+
+def test_a_record_whose_names_are_not_known_is_left_out() -> None:
+    cut = partition_network(perceptron())
+    second = cut.tasks[1].task
+    trace = Trace.from_json([{"step": "split", "stage": "product", "arguments": ["x", [2]]}])
+    known = replace(record(second, 2, 1.0), trace=trace)
+    assert recorded_traces(cut, [known], NATIVE, 2) == {}
 
 
 def test_records_that_are_not_there(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.graph.partitions import Network, packing_trace, residual, residual_reference, weights
@@ -279,6 +281,46 @@ def test_two_sessions_in_two_threads_each(path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    assert errors == []
+
+
+LOOP = """
+<ir_version: 8, opset_import: ["" : 20]>
+loop (float[8, 16] x) => (float[8, 16] y, float[n] values) <int64 times = {3}, bool goes_on = {1}> {
+    flat = Flatten <axis = 0> (x)
+    values = Unique(flat)
+    twice = Loop (times, goes_on, x) <body = body (int64 i, bool c, float[8, 16] a) => (bool d, float[8, 16] b) {
+        d = Identity(c)
+        b = Add(a, a)
+    }>
+    y = Relu(twice)
+}
+"""
+
+
+def test_networks_with_fallbacks_are_compiled_and_run_in_several_threads() -> None:
+    """Each thread makes a session of its own, and all run one more that they share."""
+    model = onnx.parser.parse_model(LOOP)
+    with pytest.warns(UserWarning, match="Unique, Loop"):
+        shared = InferenceSession(model)
+    errors: list[str] = []
+
+    def work(number: int) -> None:
+        x = weights(8, 16, seed=number)
+        for session in (shared, InferenceSession(model)):
+            for _ in range(50):
+                y, values = session.run(None, {"x": x})
+                if not np.array_equal(y, np.maximum(8 * x, 0)) or not np.array_equal(values, np.unique(x)):
+                    errors.append(f"thread {number} has another's values")
+                    return
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     assert errors == []
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, parser
 from onnx.reference import ReferenceEvaluator
 
 from tilewright.errors import UsageError
@@ -144,6 +146,48 @@ def test_torch_refuses_older_operators() -> None:
     model.opset_import[0].version = 12
     with pytest.raises(NotAvailableError, match="the model is of opset 12, below 13"):
         network_peer("torch", model, threads=1)
+
+
+def foreign_operator() -> ModelProto:
+    return parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 20, "com.example" : 1]>
+        foreign (float[3] x) => (float[3] y) { y = com.example.Frobnicate(x) }"""
+    )
+
+
+def unreadable() -> ModelProto:
+    """A number that no version of the format has, and weights that end too early."""
+    model = sequence_network()
+    model.ir_version = 9999
+    model.graph.initializer[0].raw_data = b"1234"
+    return model
+
+
+@pytest.mark.parametrize("library", NETWORK_LIBRARIES)
+@pytest.mark.parametrize("make", [foreign_operator, unreadable])
+def test_a_model_that_a_library_cannot_load_is_not_available(library: str, make: Callable[[], ModelProto]) -> None:
+    pytest.importorskip(library)
+    with pytest.raises(NotAvailableError, match=rf"^{library} is not available: .+$"):
+        network_peer(library, make(), threads=1)
+
+
+@pytest.mark.parametrize("library", NETWORK_LIBRARIES)
+def test_a_model_that_a_library_cannot_run_is_not_available(library: str) -> None:
+    pytest.importorskip(library)
+    peer = network_peer(library, sequence_network(), threads=1)
+    with pytest.raises(NotAvailableError, match=f"^{library} is not available: it cannot run this model: .+$"):
+        peer.run({"input": np.zeros((2, 5, 7), np.float32)})
+
+
+def test_a_library_whose_installation_is_broken_is_not_available(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('libfoo.so is missing')")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "onnxruntime"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(NotAvailableError, match="onnxruntime is not available: .* libfoo.so is missing"):
+        network_peer("onnxruntime", sequence_network(), threads=1)
 
 
 def test_a_library_that_is_not_installed_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:

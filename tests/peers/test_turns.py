@@ -48,3 +48,19 @@ def test_a_turn_repeats_a_short_call_and_reports_its_mean(clock: Clock) -> None:
     assert result["a"].samples_s == pytest.approx((0.001, 0.001, 0.001))
     last_turn = clock.calls[::-1].index("settle")
     assert last_turn in (11, 12)
+
+
+@pytest.mark.parametrize(
+    ("libraries", "threads", "expected_s"),
+    [
+        (["torch"], 2, turns.OPENMP_SETTLE_S),
+        (["torch", "onnxruntime"], 2, turns.ONNXRUNTIME_SETTLE_S),
+        (["numpy", "torch"], 2, turns.OPENBLAS_SETTLE_S),
+        (["numpy"], 1, 0.0),
+        ([], 2, 0.0),
+    ],
+)
+def test_a_turn_rests_as_long_as_the_most_restless_library_needs(
+    libraries: list[str], threads: int, expected_s: float
+) -> None:
+    assert turns.settle_s(libraries, threads) == expected_s

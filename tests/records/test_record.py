@@ -12,7 +12,9 @@ from tilewright.errors import RecordFormatError
 from tilewright.records import Record
 
 
-@pytest.mark.parametrize("original", [record(), failed(), failed("INVALID", workload="")])
+@pytest.mark.parametrize(
+    "original", [record(), record(names=(("A",), ("C", "i", "k"))), failed(), failed("INVALID", workload="")]
+)
 def test_a_record_survives_json(original: Record) -> None:
     line = original.to_line()
     assert "\n" not in line
@@ -31,12 +33,20 @@ def test_a_record_survives_json(original: Record) -> None:
         ({"runs_s": [1, None]}, "runs_s must be a list of seconds"),
         ({"trace": "split"}, "trace must be a list of steps"),
         ({"trace": [{"step": "melt", "stage": "C", "arguments": []}]}, "trace: unknown step 'melt'"),
+        ({"names": [["A"], []]}, r"names must be a list of lists of names, got \[\['A'\], \[\]\]"),
+        ({"names": ["A"]}, "names must be a list of lists"),
         ({"colour": "red"}, "a record has no field colour"),
     ],
 )
 def test_what_is_wrong_with_a_field_is_said(change: dict[str, Any], message: str) -> None:
     with pytest.raises(RecordFormatError, match=message):
         Record.from_json(record().to_json() | change)
+
+
+def test_names_are_not_in_older_records() -> None:
+    data = record().to_json()
+    del data["names"]
+    assert Record.from_json(data) == record()
 
 
 def test_a_missing_field_is_named() -> None:

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.cli import chosen, network
-from tilewright.errors import TilewrightError, UsageError
+from tilewright.cli.comparison import OURS, Row, check_agreement, rows_of, table
+from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
     from tilewright.cli.chosen import Chosen
-
-_TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One contestant. `ratio` is its time by that of the tilewright program."""
-
-    name: str
-    latency_ms: float
-    gflops: float
-    ratio: float
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
     rows = measure(program, arguments.workload, libraries, arguments.rounds)
     if arguments.format == "json":
         head = {"workload": arguments.workload, "target": str(program.target), "threads": program.threads}
-        print(json.dumps(head | {"program": program.origin, "rows": [asdict(row) for row in rows]}, indent=2))
+        print(json.dumps(head | {"program": program.origin, "rows": [row.to_json() for row in rows]}, indent=2))
     else:
         print(f"{arguments.workload} on {program.threads} threads: {program.origin}")
         print(table(rows))
@@ -77,7 +64,7 @@ def measure(program: Chosen, workload: str, libraries: list[str], rounds: int) -
     import numpy as np
 
     from tilewright.compile import build
-    from tilewright.peers import library_threads, peers_of, take_turns
+    from tilewright.peers import library_threads, peers_of, settle_s, take_turns
     from tilewright.testing import random_inputs
 
     task = program.task
@@ -89,47 +76,7 @@ def measure(program: Chosen, workload: str, libraries: list[str], rounds: int) -
     with library_threads(program.threads, libraries):
         peers = peers_of(workload, arrays, libraries)
         for name, peer in peers.items():
-            _check_agreement(name, out, peer.result())
-        calls = {"tilewright": lambda: bound(*given, out=out)} | {name: peer.call for name, peer in peers.items()}
-        timings = take_turns(calls, rounds, _settle_s(libraries, program.threads))
-    ours_s = timings["tilewright"].median_s
-    return [
-        Row(name, t.median_s * 1e3, task.flop / t.median_s / 1e9, t.median_s / ours_s) for name, t in timings.items()
-    ]
-
-
-def _settle_s(libraries: list[str], threads: int) -> float:
-    from tilewright.peers import OPENBLAS_SETTLE_S, OPENMP_SETTLE_S
-
-    if threads == 1 or not libraries:
-        return 0.0
-    return OPENBLAS_SETTLE_S if "numpy" in libraries else OPENMP_SETTLE_S
-
-
-def _check_agreement(name: str, ours: object, theirs: object) -> None:
-    import numpy as np
-
-    a, b = np.asarray(ours), np.asarray(theirs)
-    error = float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30))
-    if not error < _TOLERANCE:
-        raise TilewrightError(
-            f"tilewright and {name} must compute the same, but differ by {error:.2g} of the largest value: "
-            "a speed would mean nothing; report this with the workload and its records"
-        )
-
-
-def table(rows: list[Row]) -> str:
-    """One line a contestant."""
-    lines = [("", "latency", "GFLOP/s", "time by ours")]
-    lines += [(r.name, f"{r.latency_ms:.4g} ms", f"{r.gflops:.1f}", f"{r.ratio:.2f}") for r in rows]
-    return aligned(lines)
-
-
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """The lines as columns: names to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    first, *rest = widths
-    return "\n".join(
-        "  ".join([name.ljust(first), *(cell.rjust(width) for cell, width in zip(cells, rest, strict=True))])
-        for name, *cells in lines
-    )
+            check_agreement(name, task.outputs[0].name, out, peer.result())
+        calls = {OURS: lambda: bound(*given, out=out)} | {name: peer.call for name, peer in peers.items()}
+        timings = take_turns(calls, rounds, settle_s(libraries, program.threads))
+    return rows_of(timings, task.flop)

@@ -5,31 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tilewright.cli import arrays, chosen, network
-from tilewright.cli.bench import aligned
+from tilewright.cli.comparison import OURS, Row, check_agreement, rows_of, table
 from tilewright.cli.run import check_compiled
-from tilewright.errors import TilewrightError, UsageError
+from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from tilewright.graph.session import InferenceSession
     from tilewright.peers import NetworkPeer
-
-_TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One contestant. `ratio` is its time by that of tilewright."""
-
-    name: str
-    latency_ms: float
-    ratio: float
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -39,11 +27,11 @@ def run(arguments: argparse.Namespace) -> None:
     source = arguments.model or (None if network.is_compiled(arguments.workload) else arguments.workload)
     model = None if source is None else network.read_onnx(source)
     inputs = arrays.random_inputs(session.model.inputs, model)
-    peers, missing = _peers(libraries, model, threads)
+    peers, missing = _peers(libraries, model, threads, inputs)
     rows = measure(session, peers, inputs, arguments.rounds, threads)
     if arguments.format == "json":
         head = {"network": arguments.workload, "target": session.model.target, "threads": threads, "program": origin}
-        print(json.dumps(head | {"rows": [asdict(row) for row in rows], "not_available": missing}, indent=2))
+        print(json.dumps(head | {"rows": [row.to_json() for row in rows], "not_available": missing}, indent=2))
         return
     print(f"{arguments.workload} on {threads} threads: {origin}")
     print(table(rows))
@@ -87,9 +75,9 @@ def _session_of(arguments: argparse.Namespace) -> tuple[InferenceSession, str, i
 
 
 def _peers(
-    libraries: Sequence[str], model: ModelProto | None, threads: int
+    libraries: Sequence[str], model: ModelProto | None, threads: int, inputs: Mapping[str, Any]
 ) -> tuple[dict[str, NetworkPeer], dict[str, str]]:
-    """The libraries that can run the model, and why the others cannot."""
+    """The libraries that can run the model, which shows when they do, and why the others cannot."""
     from tilewright.peers import NotAvailableError, network_peer
 
     peers: dict[str, NetworkPeer] = {}
@@ -97,7 +85,9 @@ def _peers(
     for name in libraries:
         assert model is not None
         try:
-            peers[name] = network_peer(name, model, threads)
+            peer = network_peer(name, model, threads)
+            peer.run(inputs)
+            peers[name] = peer
         except NotAvailableError as error:
             missing[name] = str(error)
     return peers, missing
@@ -111,7 +101,7 @@ def measure(
     threads: int,
 ) -> list[Row]:
     """tilewright first, then every library, all in turns; an error where one computes something else."""
-    from tilewright.peers import take_turns
+    from tilewright.peers import settle_s, take_turns
 
     names = [output.name for output in session.get_outputs()]
     ours = dict(zip(names, session.run(None, inputs), strict=True))
@@ -119,47 +109,6 @@ def measure(
         theirs = dict(zip(names, peer.run(inputs), strict=True))
         for output in names:
             check_agreement(name, output, ours[output], theirs[output])
-    calls = {"tilewright": partial(session.run, None, inputs)}
+    calls = {OURS: partial(session.run, None, inputs)}
     calls |= {name: partial(peer.run, inputs) for name, peer in peers.items()}
-    timings = take_turns(calls, rounds, _settle_s(list(peers), threads))
-    ours_s = timings["tilewright"].median_s
-    return [Row(name, timing.median_s * 1e3, timing.median_s / ours_s) for name, timing in timings.items()]
-
-
-def _settle_s(libraries: Sequence[str], threads: int) -> float:
-    from tilewright.peers import ONNXRUNTIME_SETTLE_S, OPENMP_SETTLE_S
-
-    if threads == 1 or not libraries:
-        return 0.0
-    return ONNXRUNTIME_SETTLE_S if "onnxruntime" in libraries else OPENMP_SETTLE_S
-
-
-def check_agreement(library: str, output: str, ours: Any, theirs: Any) -> None:
-    """Both have the same shape, and differ by little of the largest value."""
-    import numpy as np
-
-    a, b = np.asarray(ours), np.asarray(theirs)
-    if a.shape != b.shape:
-        raise _disagreement(library, output, f"have the shapes {a.shape} and {b.shape}")
-    if a.dtype.kind in "OUS":
-        if not np.array_equal(a.astype(str), b.astype(str)):
-            raise _disagreement(library, output, "are different strings")
-        return
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    difference = np.abs(np.where(a == b, 0.0, a - b)).max(initial=0.0)
-    error = float(difference / max(np.abs(b).max(initial=0.0), 1e-30))
-    if not error < _TOLERANCE:
-        raise _disagreement(library, output, f"differ by {error:.2g} of the largest value")
-
-
-def _disagreement(library: str, output: str, how: str) -> TilewrightError:
-    return TilewrightError(
-        f"tilewright and {library} must compute the same, but their outputs {output} {how}: a speed would mean "
-        "nothing; report this with the model and its records"
-    )
-
-
-def table(rows: Sequence[Row]) -> str:
-    """One line a contestant."""
-    lines = [("", "latency", "time by ours")]
-    return aligned([*lines, *((row.name, f"{row.latency_ms:.4g} ms", f"{row.ratio:.2f}") for row in rows)])
+    return rows_of(take_turns(calls, rounds, settle_s(peers, threads)))

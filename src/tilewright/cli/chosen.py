@@ -74,12 +74,12 @@ def sketches_of(task: Task, target: Target, threads: int) -> list[Sketch]:
 
 
 def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple[Trace, str]:
-    from tilewright.records import best, group_by_task, read_records
+    from tilewright.records import Key, fastest_of, group_by_task, read_records
 
-    records = list(read_records(path))
-    found = best(records, task.hash, str(target), threads)
+    groups = group_by_task(read_records(path))
+    found = fastest_of(task, groups.get(Key(task.hash, str(target), threads), ()))
     if found is None or found.latency_s is None:
-        others = sorted({f"{k.threads} threads on {k.target}" for k in group_by_task(records) if k.task == task.hash})
+        others = sorted({f"{k.threads} threads on {k.target}" for k in groups if k.task == task.hash})
         hint = f"it has it for {'; '.join(others)}" if others else "it holds other workloads"
         raise UsageError(
             f"{path} has no valid program of this workload for {threads} threads on {target}; {hint}: "

@@ -44,11 +44,14 @@ def run(arguments: argparse.Namespace) -> None:
         raise
     display.finish()
     # Where no task has a kernel nothing is tuned, and there are no records.
-    tuned = network.compile_partition(partition, path if result.tasks else None, target, threads)
-    written = write_artifact(tuned.model, arguments.output) if arguments.output else []
+    records = path if result.tasks else None
+    tuned = network.compile_partition(partition, records, target, threads)
+    written = [] if records is None else [f"records: {records}"]
+    if arguments.output:
+        written += write_artifact(tuned.model, arguments.output)
     after_s = _measured_s(tuned, arguments.workload)
-    print("\n".join([*_summary(result, tuned, before_s, after_s), f"records: {path}", *written]))
-    print(f"use it: {_next_command(arguments, path)}")
+    print("\n".join([*_summary(result, tuned, before_s, after_s), *written]))
+    print(f"use it: {_next_command(arguments, records)}")
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
@@ -153,9 +156,9 @@ def _summary(result: NetworksResult, tuned: Compiled, before_s: float, after_s: 
     ]
 
 
-def _next_command(arguments: argparse.Namespace, path: str) -> str:
+def _next_command(arguments: argparse.Namespace, records: str | None) -> str:
     if arguments.output:
         return f"tilewright run {arguments.output} --input x.npz --output y.npz"
-    shapes = "".join(f" --shape {text}" for text in arguments.shape)
-    name = network.base_name(arguments.workload)
-    return f"tilewright compile {arguments.workload} --records {path}{shapes} -o {name}.tw"
+    options = "" if records is None else f" --records {records}"
+    options += "".join(f" --shape {text}" for text in arguments.shape)
+    return f"tilewright compile {arguments.workload}{options} -o {network.base_name(arguments.workload)}.tw"

@@ -114,7 +114,7 @@ class Memory:
         """
         offset = self._offset(owner, buffer, indices)
         split = self.frame.split_lane(offset)
-        if guard is not None and self._is_inside(buffer, indices):
+        if guard is not None and self.is_inside(buffer, indices):
             guard = None
         if split is not None and split[1] == 0 and (guard is None or guard.lanes == 1):
             raw = self._read(buffer, self._guarded(buffer, self._address(buffer, split[0]), guard), 1)
@@ -124,7 +124,8 @@ class Memory:
             raw = self._gather(buffer, self._lane_addresses(buffer, offset, split), guard)
         return self._from_storage(raw, buffer.dtype)
 
-    def _is_inside(self, buffer: Buffer, indices: tuple[Linear, ...]) -> bool:
+    def is_inside(self, buffer: Buffer, indices: tuple[Linear, ...]) -> bool:
+        """Whether the indices are certainly those of an element."""
         for index, extent in zip(indices, buffer.shape, strict=True):
             low, high = bounds(index, self.frame.ranges)
             if low < 0 or high >= extent:

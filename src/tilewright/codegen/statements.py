@@ -52,7 +52,7 @@ class FunctionWriter:
                 self.write(inner)
             self.memory.release(mark)
         elif isinstance(stmt, Where):
-            self._where(stmt, 0)
+            self._where(stmt)
         else:
             self._count()
             if isinstance(stmt, Store):
@@ -124,31 +124,31 @@ class FunctionWriter:
         written = [DTYPES[compute_dtype(buffer.dtype)].bytes for buffer in written_buffers(body)]
         return max(1, self.module.target.vector_bytes // max(written))
 
-    def _where(self, where: Where, position: int) -> None:
-        begin, end, case = where.cases[position]
+    def _where(self, where: Where) -> None:
         counter = self.frame.bindings[where.var]
-        outer = self.frame.ranges[where.var]
         if isinstance(counter, int):
-            case = next(c for low, high, c in where.cases if low <= counter < high)
-            self.write(case)
+            self.write(next(case for begin, end, case in where.cases if begin <= counter < end))
             return
-        if position == len(where.cases) - 1:
-            self._case(where.var, begin, end, case)
-        else:
-            below = self.builder.compare("slt", counter, self.builder.const(end, "int64"))
-            self.memory.forget_loads()
-            self.builder.branch(
-                below,
-                lambda: self._case(where.var, begin, end, case),
-                lambda: self._where(where, position + 1),
-            )
+        outer = self.frame.ranges[where.var]
+        self._one_of(where.cases, where.var, counter)
         self.memory.forget_loads()
         self.frame.ranges[where.var] = outer
 
-    def _case(self, var: Var, begin: int, end: int, case: Stmt) -> None:
+    def _one_of(self, cases: tuple[tuple[int, int, Stmt], ...], var: Var, counter: Value) -> None:
+        """The case that holds the counter, found by halves."""
         self.memory.forget_loads()
-        self.frame.ranges[var] = (begin, end - 1)
-        self.write(case)
+        if len(cases) == 1:
+            begin, end, case = cases[0]
+            self.frame.ranges[var] = (begin, end - 1)
+            self.write(case)
+            return
+        middle = len(cases) // 2
+        below = self.builder.compare("slt", counter, self.builder.const(cases[middle][0], "int64"))
+        self.builder.branch(
+            below,
+            lambda: self._one_of(cases[:middle], var, counter),
+            lambda: self._one_of(cases[middle:], var, counter),
+        )
 
     # --- reductions -------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,8 @@
-"""Expressions of a loop nest as values. A value is a vector where it varies over the lanes, else a scalar."""
+"""Expressions of a loop nest as values. A value is a vector where it varies over the lanes, else a scalar.
+
+A node that stands in several places of an expression is written once, if it is legal there: what is written under the
+guard of a select is known under that guard alone.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from tilewright.codegen.frame import Frame
 from tilewright.codegen.indices import Indices
 from tilewright.codegen.math import emit_function
 from tilewright.codegen.memory import Memory
-from tilewright.ir import Index, Load, Test
+from tilewright.ir import Index, Load, Test, operands
 from tilewright.te import Binary, Cast, Const, Expr, Select, Unary, is_float
 
 
@@ -18,27 +22,46 @@ class Values:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.indices = Indices(frame, self.emit)
+        self.indices = Indices(frame, self._value)
         self.memory = Memory(frame, self.indices)
-        self._guard: Value | None = None  # holds where the expression being written is needed
+        self._guards: list[Value | None] = [None]  # the last holds where the expression being written is needed
+        self._known: list[dict[int, Value]] = [{}]  # for each guard the nodes that are written, by their ids
+        self._is_safe: dict[int, bool] = {}
 
     def emit(self, e: Expr) -> Value:
+        """The value of an expression of one statement, at the place that is being written."""
+        self._known = [{}]
+        self._is_safe = {}
+        return self._value(e)
+
+    def _value(self, e: Expr) -> Value:
+        if isinstance(e, Const):
+            return self.frame.builder.const(e.value, compute_dtype(e.dtype))
+        for known in self._known:
+            value = known.get(id(e))
+            if value is not None:
+                return value
+        if self._guards[-1] is not None and self._reads_inside(e):
+            value = self._unguarded(e)
+        else:
+            value = self._known[-1][id(e)] = self._write(e)
+        return value
+
+    def _write(self, e: Expr) -> Value:
         b = self.frame.builder
         if isinstance(e, Load):
-            return self.memory.load(e, e.buffer, e.indices, self._guard)
+            return self.memory.load(e, e.buffer, e.indices, self._guards[-1])
         if isinstance(e, Binary):
             if e.op in ("and", "or"):
                 return self._logic(e)
-            x, y = self._alike(self.emit(e.a), self.emit(e.b))
+            x, y = self._alike(self._value(e.a), self._value(e.b))
             return binary(b, e.op, x, y)
-        if isinstance(e, Const):
-            return b.const(e.value, compute_dtype(e.dtype))
         if isinstance(e, Select):
             return self._select(e)
         if isinstance(e, Unary):
-            return self._unary(e.op, self.emit(e.x))
+            return self._unary(e.op, self._value(e.x))
         if isinstance(e, Cast):
-            return convert(b, self.frame.target, self.emit(e.x), e.dtype)
+            return convert(b, self.frame.target, self._value(e.x), e.dtype)
         if isinstance(e, Index):
             return self.indices.value(e.form)
         assert isinstance(e, Test), f"unexpected expression {e!r}"
@@ -72,11 +95,11 @@ class Values:
 
     def _logic(self, e: Binary) -> Value:
         """`and` and `or`; a side that is known decides or drops out."""
-        x = self.emit(e.a)
+        x = self._value(e.a)
         decides = "false" if e.op == "and" else "true"
         if x.text == decides:
             return x
-        y = self.emit(e.b)
+        y = self._value(e.b)
         if y.text == decides or x.text in ("true", "false"):
             return y
         if y.text in ("true", "false"):
@@ -84,9 +107,9 @@ class Values:
         return self.frame.builder.binary(e.op, *self._alike(x, y))
 
     def _select(self, e: Select) -> Value:
-        cond = self.emit(e.cond)
+        cond = self._value(e.cond)
         if cond.text in ("true", "false"):
-            return self.emit(e.a if cond.text == "true" else e.b)
+            return self._value(e.a if cond.text == "true" else e.b)
         b = self.frame.builder
         opposite = b.binary("xor", cond, b.const(1, "bool", cond.lanes))
         x, y = self._alike(self._under(cond, e.a), self._under(opposite, e.b))
@@ -96,8 +119,26 @@ class Values:
 
     def _under(self, cond: Value, e: Expr) -> Value:
         """`e` where `cond` holds: loads that may be out of bounds elsewhere are guarded by it."""
-        outer = self._guard
-        self._guard = cond if outer is None else self.frame.builder.binary("and", *self._alike(outer, cond))
-        value = self.emit(e)
-        self._guard = outer
+        outer = self._guards[-1]
+        self._guards.append(cond if outer is None else self.frame.builder.binary("and", *self._alike(outer, cond)))
+        self._known.append({})
+        value = self._value(e)
+        self._guards.pop()
+        self._known.pop()
         return value
+
+    def _unguarded(self, e: Expr) -> Value:
+        """`e` as it is where no guard is needed, for all places."""
+        guards, known = self._guards, self._known
+        self._guards, self._known = guards[:1], known[:1]
+        value = self._value(e)
+        self._guards, self._known = guards, known
+        return value
+
+    def _reads_inside(self, e: Expr) -> bool:
+        """Whether nothing in `e` can be out of bounds, so that no guard changes it."""
+        known = self._is_safe.get(id(e))
+        if known is None:
+            is_inside = not isinstance(e, Load) or self.memory.is_inside(e.buffer, e.indices)
+            known = self._is_safe[id(e)] = is_inside and all(map(self._reads_inside, operands(e)))
+        return known

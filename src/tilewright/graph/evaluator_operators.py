@@ -6,6 +6,7 @@ dimensions; Pad refuses to crop; Softmax and its kin take the axis of opsets bef
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,8 +82,9 @@ class _AlongAxis(OpRun):  # type: ignore[misc]
         rows = x.reshape(int(np.prod(x.shape[:start])), -1)
         return (self._of_rows(rows, 1).reshape(x.shape),)
 
+    @abstractmethod
     def _of_rows(self, x: np.ndarray, axis: int) -> np.ndarray:
-        raise NotImplementedError
+        """The results for the rows along the axis."""
 
 
 class Softmax(_AlongAxis):

@@ -69,8 +69,9 @@ def _check_exportable(model: CompiledModel) -> None:
     types = {value.name: value.type for value in model.inputs} | {value.name: value.type for value in model.outputs}
     for name, known in types.items():
         if known is None or not known.is_compilable:
+            what = "known only when it runs" if known is None else f"{known.dtype}{list(known.shape)}"
             raise ArtifactError(
-                f"a C library takes arrays of numbers, and {name} of {model.name} is {known}; "
+                f"a C library takes arrays of numbers that have elements, and {name} of {model.name} is {what}; "
                 "remove it from the model, or run it with tilewright"
             )
 

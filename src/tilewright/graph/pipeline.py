@@ -13,7 +13,7 @@ from tilewright.graph.compilation import Progress, compile_model
 from tilewright.graph.compiled import CompiledModel
 from tilewright.graph.groups import Partition
 from tilewright.graph.kernel_workers import DefaultTrace
-from tilewright.records import Key, Record, fastest, group_by_task, read_records
+from tilewright.records import Key, Record, fastest_of, group_by_task, read_records
 from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
 
@@ -70,7 +70,7 @@ def recorded_traces(partition: Partition, records: Records, target: Target, thre
     groups = group_by_task(known)
     found: dict[str, Trace] = {}
     for weighted in partition.tasks:
-        best = fastest(groups.get(Key(weighted.task.hash, str(target), threads), ()))
+        best = fastest_of(weighted.task, groups.get(Key(weighted.task.hash, str(target), threads), ()))
         if best is not None:
             found[weighted.task.hash] = best.trace
     return found

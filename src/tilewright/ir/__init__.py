@@ -21,7 +21,16 @@ from tilewright.ir.nest import (
 )
 from tilewright.ir.printer import format_nest
 from tilewright.ir.verify import verify
-from tilewright.ir.walk import expressions, forms, statements, used_buffers, used_variables, values_of, written_buffers
+from tilewright.ir.walk import (
+    expressions,
+    forms,
+    operands,
+    statements,
+    used_buffers,
+    used_variables,
+    values_of,
+    written_buffers,
+)
 
 __all__ = [
     "INPUT",
@@ -54,6 +63,7 @@ __all__ = [
     "lower",
     "minimum",
     "modulo",
+    "operands",
     "statements",
     "used_buffers",
     "used_variables",

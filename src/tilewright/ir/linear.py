@@ -183,22 +183,30 @@ def _multiples(a: Linear, divisor: int) -> tuple[Linear, Linear]:
 
 def linearize(e: Expr, values: Callable[[Var], Linear], ranges: Ranges) -> Linear | None:
     """The linear form of an integer expression; None where it holds something else than index arithmetic."""
-    if isinstance(e, Const):
-        return const(int(e.value)) if is_int(e.dtype) else None
-    if isinstance(e, Var):
-        return values(e)
-    if isinstance(e, Cast):
-        return linearize(e.x, values, ranges) if e.dtype == "int64" and is_int(e.x.dtype) else None
-    if isinstance(e, Unary):
-        x = linearize(e.x, values, ranges) if e.op == "neg" and e.dtype == "int64" else None
-        return None if x is None else x * -1
-    if not isinstance(e, Binary) or e.dtype != "int64":
-        return None
-    a = linearize(e.a, values, ranges)
-    b = None if a is None else linearize(e.b, values, ranges)
-    if a is None or b is None:
-        return None
-    return _combine(e.op, a, b, ranges)
+    memo: dict[int, Linear | None] = {}
+
+    def go(e: Expr) -> Linear | None:
+        if isinstance(e, Var):
+            return values(e)
+        if isinstance(e, Const):
+            return const(int(e.value)) if is_int(e.dtype) else None
+        if id(e) not in memo:
+            memo[id(e)] = combined(e)
+        return memo[id(e)]
+
+    def combined(e: Expr) -> Linear | None:
+        if isinstance(e, Cast):
+            return go(e.x) if e.dtype == "int64" and is_int(e.x.dtype) else None
+        if isinstance(e, Unary):
+            x = go(e.x) if e.op == "neg" and e.dtype == "int64" else None
+            return None if x is None else x * -1
+        if not isinstance(e, Binary) or e.dtype != "int64":
+            return None
+        a = go(e.a)
+        b = None if a is None else go(e.b)
+        return None if a is None or b is None else _combine(e.op, a, b, ranges)
+
+    return go(e)
 
 
 def _combine(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear | None:

@@ -54,7 +54,7 @@ class Module:
 def lower(schedule: Schedule, *, check: bool = False) -> Module:
     """Turn a concrete schedule into loop nests; with `check` the verifier runs after each pass."""
     module = build_nests(schedule)
-    for run in (strip_mine, partition_loops, private_lanes):
+    for run in (partition_loops, strip_mine, private_lanes):
         if check:
             _verify(module)
         module = Module(run(module.kernel), tuple(Pack(p.position, p.packed, run(p.nest)) for p in module.packs))

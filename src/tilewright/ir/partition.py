@@ -2,7 +2,8 @@
 
 Padding and the end of a reduction that does not divide are conditions on loop variables. For every value of a loop
 variable this pass asks which conditions inside are certainly true or certainly false; runs of equal answers become
-loops of their own. Code generation then decides those conditions from the range of the variable.
+loops of their own. Code generation then decides those conditions from the range of the variable. Few copies of the body
+are made, and any number of loops that together are no more code than the one they come from.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.ir.linear import FromMemory, Interval, Linear, Operation, atom_bounds, bounds, variables
-from tilewright.ir.nest import For, LoopNest, Stmt, Test, Where, block
-from tilewright.ir.walk import expressions, map_children, statements, values_of
+from tilewright.ir.nest import For, LoopNest, Stmt, Store, Test, Where, block
+from tilewright.ir.walk import expressions, map_children, operands, statements, values_of
 from tilewright.schedule import PARALLEL, UNROLL
 from tilewright.te import Binary, Expr, Select, Unary, Var
 
@@ -42,16 +43,11 @@ def _partition(stmt: Stmt, context: _Context) -> Stmt:
 
 
 def _partition_loop(loop: For, context: _Context) -> Stmt:
-    segments = [(loop.begin, loop.begin + loop.extent)]
-    if loop.kind != UNROLL:
-        segments = _segments(loop, context.ranges)
-    if len(segments) > min(MAX_SEGMENTS, context.copies):
-        segments = [(loop.begin, loop.begin + loop.extent)]
-    copies = context.copies // len(segments)
+    pieces, copies = _pieces(loop, context)
     cases: list[tuple[int, int, Stmt]] = []
-    for begin, end in segments:
+    for begin, end, body in pieces:
         inside = {**context.ranges, loop.var: (begin, end - 1)}
-        cases.append((begin, end, _partition(loop.body, _Context(inside, copies))))
+        cases.append((begin, end, _partition(body, _Context(inside, copies))))
     if len(cases) == 1:
         return replace(loop, body=cases[0][2])
     if loop.kind == PARALLEL:
@@ -59,8 +55,32 @@ def _partition_loop(loop: For, context: _Context) -> Stmt:
     return block([For(loop.var, begin, end - begin, loop.kind, body) for begin, end, body in cases])
 
 
-def _segments(loop: For, ranges: dict[Var, Interval]) -> list[tuple[int, int]]:
-    """Runs of values of the loop variable for which the conditions inside are decided alike."""
+def _pieces(loop: For, context: _Context) -> tuple[list[tuple[int, int, Stmt]], int]:
+    """The loop in pieces with their bodies, and how many copies may still be made of each of these."""
+    whole = (loop.begin, loop.begin + loop.extent, loop.body)
+    if loop.kind == UNROLL:
+        return [whole], context.copies
+    answers = _answers_inside(loop, context.ranges)
+    segments = _segments(loop, answers)
+    if len(segments) <= min(MAX_SEGMENTS, context.copies):
+        return [(begin, end, loop.body) for begin, end in segments], context.copies // len(segments)
+    decided = [{key: int(a.whole[begin - loop.begin]) for key, a in answers.items()} for begin, _ in segments]
+    if _grows(loop, decided, answers):
+        return [whole], context.copies
+    pieces = zip(segments, decided, strict=True)
+    return [(begin, end, _settled(loop.body, known)) for (begin, end), known in pieces], context.copies
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """For each value of a loop's variable: how a condition inside is decided, and how its parts are."""
+
+    whole: IntArray
+    parts: list[IntArray]
+
+
+def _answers_inside(loop: For, ranges: dict[Var, Interval]) -> dict[int, _Answers]:
+    """What is known of the conditions inside that depend on the loop, by their ids."""
     known = dict(ranges)
     conditions: dict[int, Expr] = {}
     for stmt in statements(loop.body):
@@ -69,18 +89,64 @@ def _segments(loop: For, ranges: dict[Var, Interval]) -> list[tuple[int, int]]:
         for value in values_of(stmt):
             conditions.update((id(e.cond), e.cond) for e in expressions(value) if isinstance(e, Select))
     points = np.arange(loop.begin, loop.begin + loop.extent, dtype=np.int64)
-    changed = np.zeros(len(points), dtype=bool)
-    for condition in conditions.values():
+    found: dict[int, _Answers] = {}
+    for key, condition in conditions.items():
         tests = [e for e in expressions(condition) if isinstance(e, Test)]
-        if not any(loop.var in variables(test.form) for test in tests):
-            continue
-        whole = _decided(condition, loop.var, points, known)
-        for test in tests:
+        if any(loop.var in variables(test.form) for test in tests):
+            parts = [_decided(test, loop.var, points, known) for test in tests]
+            found[key] = _Answers(_decided(condition, loop.var, points, known), parts)
+    return found
+
+
+def _segments(loop: For, answers: dict[int, _Answers]) -> list[tuple[int, int]]:
+    """Runs of values of the loop variable for which the conditions inside are decided alike."""
+    changed = np.zeros(loop.extent, dtype=bool)
+    for answer in answers.values():
+        for part in answer.parts:
             # Where the whole condition is decided, its parts do not matter.
-            answer = np.where(whole != 0, 2 * whole, _decided(test, loop.var, points, known))
-            changed[1:] |= answer[1:] != answer[:-1]
-    cuts = [loop.begin, *points[changed].tolist(), loop.begin + loop.extent]
-    return list(pairwise(cuts))
+            relevant = np.where(answer.whole != 0, 2 * answer.whole, part)
+            changed[1:] |= relevant[1:] != relevant[:-1]
+    cuts = [0, *np.flatnonzero(changed).tolist(), loop.extent]
+    return [(loop.begin + begin, loop.begin + end) for begin, end in pairwise(cuts)]
+
+
+def _grows(loop: For, decided: list[dict[int, int]], answers: dict[int, _Answers]) -> bool:
+    """Whether the pieces together are more code than the loop as it is.
+
+    They are not where each needs but a part of it, as those of tensors that are joined.
+    """
+    values = [value for stmt in statements(loop.body) for value in values_of(stmt)]
+    always = {key: int(a.whole[0]) if (a.whole == a.whole[0]).all() else 0 for key, a in answers.items()}
+    allowed = _num_nodes(values, always)
+    for known in decided:
+        allowed -= _num_nodes(values, known)
+        if allowed < 0:
+            return True
+    return False
+
+
+def _settled(stmt: Stmt, decided: dict[int, int]) -> Stmt:
+    """The statement with what it stores where conditions are decided, so that many pieces are not long each."""
+    if not isinstance(stmt, Store):
+        return map_children(stmt, lambda inner: _settled(inner, decided))
+    value = stmt.value
+    while isinstance(value, Select) and decided.get(id(value.cond), 0):
+        value = value.a if decided[id(value.cond)] > 0 else value.b
+    return replace(stmt, value=value)
+
+
+def _num_nodes(values: list[Expr], decided: dict[int, int]) -> int:
+    """The nodes that are computed where conditions are decided (1 or -1) or not (0)."""
+    seen: set[int] = set()
+    stack = list(values)
+    while stack:
+        e = stack.pop()
+        if isinstance(e, Select) and decided.get(id(e.cond), 0):
+            stack.append(e.a if decided[id(e.cond)] > 0 else e.b)
+        elif id(e) not in seen:
+            seen.add(id(e))
+            stack += operands(e)
+    return len(seen)
 
 
 def _decided(e: Expr, var: Var, points: IntArray, ranges: dict[Var, Interval]) -> IntArray:

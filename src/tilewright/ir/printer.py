@@ -6,6 +6,7 @@ from tilewright.ir.linear import FromMemory, Linear, Operation
 from tilewright.ir.nest import Block, For, Index, Load, LoopNest, Stmt, Store, Test, Update, Where
 from tilewright.schedule import SERIAL
 from tilewright.te import Binary, Cast, Const, Expr, Select, Unary, Var, format_number
+from tilewright.te.printer import LEFT_OUT, MAX_CHARACTERS
 
 _SYMBOL = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
@@ -45,52 +46,76 @@ def _format(stmt: Stmt, depth: int, lines: list[str]) -> None:
         lines.append(f"{pad}{target} {stmt.op}= {', '.join(map(format_value, stmt.values))}")
 
 
-def _subscript(indices: tuple[Linear, ...]) -> str:
-    return f"[{', '.join(map(format_linear, indices))}]"
-
-
 def format_value(e: Expr) -> str:
     """An expression of a loop nest; every operation in parentheses."""
-    if isinstance(e, Const):
-        return format_number(e.value, e.dtype)
-    if isinstance(e, Load):
-        return f"{e.buffer.name}{_subscript(e.indices)}"
-    if isinstance(e, Index):
-        return format_linear(e.form)
-    if isinstance(e, Test):
-        return f"({format_linear(e.form)} {_SYMBOL[e.op]} 0)"
-    if isinstance(e, Select):
-        return f"select({format_value(e.cond)}, {format_value(e.a)}, {format_value(e.b)})"
-    if isinstance(e, Cast):
-        return f"{e.dtype}({format_value(e.x)})"
-    if isinstance(e, Unary):
-        return f"{e.op}({format_value(e.x)})"
-    if not isinstance(e, Binary):
-        return f"<{type(e).__name__}>"  # the verifier shows nests that should not be
-    if e.op in _SYMBOL:
-        return f"({format_value(e.a)} {_SYMBOL[e.op]} {format_value(e.b)})"
-    return f"{e.op}({format_value(e.a)}, {format_value(e.b)})"
+    return _Writer().value(e)
 
 
 def format_linear(form: Linear) -> str:
-    parts: list[str] = []
-    for atom, coefficient in form.terms.items():
-        text = _atom(atom)
-        size = abs(coefficient)
-        term = text if size == 1 else f"{text}*{size}"
-        sign = "-" if coefficient < 0 else "+"
-        parts.append(f" {sign} {term}" if parts else term if coefficient > 0 else f"-{term}")
-    if form.const or not parts:
-        sign = "-" if form.const < 0 else "+"
-        parts.append(f" {sign} {abs(form.const)}" if parts else str(form.const))
-    return "".join(parts)
+    return _Writer().linear(form)
 
 
-def _atom(atom: Var | Operation | FromMemory) -> str:
-    if isinstance(atom, Var):
-        return atom.name
-    if isinstance(atom, FromMemory):
-        return f"({format_value(atom.value)})"
-    if atom.op in ("min", "max"):
-        return f"{atom.op}({format_linear(atom.a)}, {format_linear(atom.b)})"
-    return f"(({format_linear(atom.a)}) {_SYMBOL[atom.op]} {format_linear(atom.b)})"
+def _subscript(indices: tuple[Linear, ...]) -> str:
+    return _Writer().subscript(indices)
+
+
+class _Writer:
+    """Writes each node once, and leaves out what is too long to be read."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def value(self, e: Expr) -> str:
+        known = self._known.get(id(e))
+        if known is None:
+            known = self._value(e)
+            if len(known) > MAX_CHARACTERS:
+                known = LEFT_OUT
+            self._known[id(e)] = known
+        return known
+
+    def _value(self, e: Expr) -> str:
+        if isinstance(e, Const):
+            return format_number(e.value, e.dtype)
+        if isinstance(e, Load):
+            return f"{e.buffer.name}{self.subscript(e.indices)}"
+        if isinstance(e, Index):
+            return self.linear(e.form)
+        if isinstance(e, Test):
+            return f"({self.linear(e.form)} {_SYMBOL[e.op]} 0)"
+        if isinstance(e, Select):
+            return f"select({self.value(e.cond)}, {self.value(e.a)}, {self.value(e.b)})"
+        if isinstance(e, Cast):
+            return f"{e.dtype}({self.value(e.x)})"
+        if isinstance(e, Unary):
+            return f"{e.op}({self.value(e.x)})"
+        if not isinstance(e, Binary):
+            return f"<{type(e).__name__}>"  # the verifier shows nests that should not be
+        if e.op in _SYMBOL:
+            return f"({self.value(e.a)} {_SYMBOL[e.op]} {self.value(e.b)})"
+        return f"{e.op}({self.value(e.a)}, {self.value(e.b)})"
+
+    def subscript(self, indices: tuple[Linear, ...]) -> str:
+        return f"[{', '.join(map(self.linear, indices))}]"
+
+    def linear(self, form: Linear) -> str:
+        parts: list[str] = []
+        for atom, coefficient in form.terms.items():
+            text = self._atom(atom)
+            size = abs(coefficient)
+            term = text if size == 1 else f"{text}*{size}"
+            sign = "-" if coefficient < 0 else "+"
+            parts.append(f" {sign} {term}" if parts else term if coefficient > 0 else f"-{term}")
+        if form.const or not parts:
+            sign = "-" if form.const < 0 else "+"
+            parts.append(f" {sign} {abs(form.const)}" if parts else str(form.const))
+        return "".join(parts)
+
+    def _atom(self, atom: Var | Operation | FromMemory) -> str:
+        if isinstance(atom, Var):
+            return atom.name
+        if isinstance(atom, FromMemory):
+            return f"({self.value(atom.value)})"
+        if atom.op in ("min", "max"):
+            return f"{atom.op}({self.linear(atom.a)}, {self.linear(atom.b)})"
+        return f"(({self.linear(atom.a)}) {_SYMBOL[atom.op]} {self.linear(atom.b)})"

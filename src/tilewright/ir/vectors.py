@@ -31,7 +31,7 @@ def _strips(loop: For, ranges: dict[Var, Interval]) -> Stmt:
     strip = Var("int64", f"{loop.var.name}.v")
     lane = Var("int64", f"{loop.var.name}.l")
     ranges[strip], ranges[lane] = (0, count - 1), (0, STRIP_LANES - 1)
-    body = substitute_statement(loop.body, {loop.var: Linear({strip: STRIP_LANES, lane: 1}, 0)}, ranges)
+    body = substitute_statement(loop.body, {loop.var: Linear({strip: STRIP_LANES, lane: 1}, loop.begin)}, ranges)
     parts: list[Stmt] = [For(strip, 0, count, SERIAL, For(lane, 0, STRIP_LANES, VECTORIZE, body))]
     if rest:
         parts.append(For(loop.var, loop.begin + count * STRIP_LANES, rest, VECTORIZE, loop.body))

@@ -24,6 +24,7 @@ def verify(nest: LoopNest) -> None:
 class _Verifier:
     def __init__(self, buffers: set[Buffer]) -> None:
         self.buffers = buffers
+        self._seen: set[tuple[int, bool]] = set()
 
     def statement(self, stmt: Stmt, ranges: dict[Var, Interval], kinds: tuple[str, ...]) -> None:
         if isinstance(stmt, For):
@@ -37,13 +38,12 @@ class _Verifier:
             self._where(stmt, ranges, kinds)
         elif isinstance(stmt, Store):
             self._access(stmt.buffer, stmt.indices, ranges, is_certain=True)
-            self._value(stmt.value, ranges, is_certain=True)
+            self._values((stmt.value,), ranges)
         else:
             assert isinstance(stmt, Update)
             for buffer in stmt.buffers:
                 self._access(buffer, stmt.indices, ranges, is_certain=True)
-            for value in stmt.values:
-                self._value(value, ranges, is_certain=True)
+            self._values(stmt.values, ranges)
 
     def _loop(self, loop: For, ranges: dict[Var, Interval], kinds: tuple[str, ...]) -> None:
         if loop.kind not in _KINDS:
@@ -71,7 +71,16 @@ class _Verifier:
         if position != last + 1:
             raise LoweringError(f"where on {where.var.name} ends at {position}, its loop at {last + 1}")
 
+    def _values(self, values: tuple[Expr, ...], ranges: dict[Var, Interval]) -> None:
+        self._seen.clear()  # another statement, and so other ranges
+        for value in values:
+            self._value(value, ranges, is_certain=True)
+
     def _value(self, e: Expr, ranges: dict[Var, Interval], is_certain: bool) -> None:
+        """`is_certain`: not in a branch of a select. A node in both kinds of places is checked in both."""
+        if (id(e), is_certain) in self._seen:
+            return
+        self._seen.add((id(e), is_certain))
         if isinstance(e, Load):
             self._access(e.buffer, e.indices, ranges, is_certain)
         elif isinstance(e, Index | Test):

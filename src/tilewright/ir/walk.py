@@ -90,9 +90,19 @@ def map_children(stmt: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
 
 
 def rewrite_value(e: Expr, access: Callable[[Access], Access], form: Callable[[Linear], Linear]) -> Expr:
-    """The expression with what its loads reach replaced by `access`, and linear forms used as values by `form`."""
+    """The expression with what its loads reach replaced by `access`, and linear forms used as values by `form`.
+
+    A node that stands in several places stays one node.
+    """
+    memo: dict[int, Expr] = {}
 
     def go(e: Expr) -> Expr:
+        known = memo.get(id(e))
+        if known is None:
+            known = memo[id(e)] = rebuilt(e)
+        return known
+
+    def rebuilt(e: Expr) -> Expr:
         if isinstance(e, Load):
             return Load(e.dtype, *access((e.buffer, e.indices)))
         if isinstance(e, Index):

@@ -7,7 +7,7 @@
 from tilewright.peers.networks import NETWORK_LIBRARIES, NetworkPeer, NotAvailableError, network_peer
 from tilewright.peers.peer import LIBRARIES, Peer, library_threads, peers_of
 from tilewright.peers.shape import Shape
-from tilewright.peers.turns import ONNXRUNTIME_SETTLE_S, OPENBLAS_SETTLE_S, OPENMP_SETTLE_S, take_turns
+from tilewright.peers.turns import ONNXRUNTIME_SETTLE_S, OPENBLAS_SETTLE_S, OPENMP_SETTLE_S, settle_s, take_turns
 
 __all__ = [
     "LIBRARIES",
@@ -22,5 +22,6 @@ __all__ = [
     "library_threads",
     "network_peer",
     "peers_of",
+    "settle_s",
     "take_turns",
 ]

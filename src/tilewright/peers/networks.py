@@ -5,6 +5,7 @@ All compute in float32. The libraries are imported where they are used.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,13 +35,61 @@ class NetworkPeer(Protocol):
 
 
 def network_peer(library: str, model: ModelProto, threads: int) -> NetworkPeer:
-    """The model made ready by a library on `threads` threads; NotAvailableError where that is not possible."""
+    """The model made ready by a library on `threads` threads.
+
+    Raises NotAvailableError, also when it runs, where the library is not installed or cannot do it.
+    """
     make = _MAKE.get(library)
     if make is None:
         raise UsageError(f"a library to run a network with is one of {', '.join(NETWORK_LIBRARIES)}, got {library!r}")
     if find_spec(library) is None:
         raise NotAvailableError(f"{library} is not available: it is not installed; pip install {library}")
-    return make(model, threads)
+    try:
+        return _Loaded(make(model, threads))
+    except _errors_of(library) as error:
+        raise _not_available(library, "load", error) from error
+
+
+class _Loaded:
+    """A model in a library whose errors are told as ours."""
+
+    def __init__(self, peer: NetworkPeer) -> None:
+        self.name = peer.name
+        self._run = peer.run
+
+    def run(self, inputs: Mapping[str, Array]) -> list[Array]:
+        try:
+            return self._run(inputs)
+        except _errors_of(self.name) as error:
+            raise _not_available(self.name, "run", error) from error
+
+
+def _errors_of(library: str) -> tuple[type[Exception], ...]:
+    """What a library raises for a model that it cannot run, or where its installation is broken."""
+    from google.protobuf.message import EncodeError
+
+    found: tuple[type[Exception], ...] = (
+        EncodeError,
+        ImportError,
+        LookupError,
+        OSError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    )
+    return (*found, *_onnxruntime_errors()) if library == "onnxruntime" else found
+
+
+def _onnxruntime_errors() -> list[type[Exception]]:
+    """Its errors have no base but Exception. Where its import failed, there are none."""
+    module = sys.modules.get("onnxruntime.capi.onnxruntime_pybind11_state")
+    names = {} if module is None else vars(module)
+    return [value for value in names.values() if isinstance(value, type) and issubclass(value, Exception)]
+
+
+def _not_available(library: str, what: str, error: Exception) -> NotAvailableError:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return NotAvailableError(f"{library} is not available: it cannot {what} this model: {reason}")
 
 
 class OnnxruntimeNetwork:

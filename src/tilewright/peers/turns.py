@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from tilewright.runtime import Timing
 
@@ -15,6 +15,14 @@ TURN_S = 0.01
 OPENMP_SETTLE_S = 0.008
 ONNXRUNTIME_SETTLE_S = 0.1
 OPENBLAS_SETTLE_S = 0.15
+_SETTLE_S = {"numpy": OPENBLAS_SETTLE_S, "onnxruntime": ONNXRUNTIME_SETTLE_S}
+
+
+def settle_s(libraries: Collection[str], threads: int) -> float:
+    """How long a turn on so many threads rests where these libraries take part."""
+    if threads == 1 or not libraries:
+        return 0.0
+    return max(_SETTLE_S.get(library, OPENMP_SETTLE_S) for library in libraries)
 
 
 def take_turns(contestants: Mapping[str, Callable[[], object]], rounds: int, settle_s: float) -> dict[str, Timing]:

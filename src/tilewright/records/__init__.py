@@ -14,21 +14,26 @@ from tilewright.records.query import (
     merge,
     prune,
 )
-from tilewright.records.record import Record
+from tilewright.records.record import Names, Record
+from tilewright.records.renaming import fastest_of, in_names_of, names_of
 
 __all__ = [
     "EXPORT_FORMATS",
     "AnsorRecord",
     "Key",
+    "Names",
     "Record",
     "RecordLog",
     "best",
     "count_statuses",
     "export",
     "fastest",
+    "fastest_of",
     "group_by_task",
+    "in_names_of",
     "latest",
     "merge",
+    "names_of",
     "prune",
     "read_ansor_log",
     "read_records",

@@ -124,7 +124,7 @@ def _csv(records: Iterable[Record]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(Record.__slots__)
     for record in records:
-        row = record.to_json() | {"trace": json.dumps(record.trace.to_json()), "runs_s": json.dumps(record.runs_s)}
+        row = {name: json.dumps(v) if isinstance(v, list) else v for name, v in record.to_json().items()}
         writer.writerow(row[name] for name in Record.__slots__)
     return out.getvalue()
 

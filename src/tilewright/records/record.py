@@ -6,11 +6,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilewright.errors import RecordFormatError, ScheduleError
 from tilewright.measure import OK, STATUSES
 from tilewright.schedule import Trace
+
+Names: TypeAlias = tuple[tuple[str, ...], ...]
+"""Of each input and stage of a task its name, then those of its axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,12 @@ class Record:
     error: str = ""
     build_s: float = 0.0
     time: float = 0.0  # when it was measured, in seconds since 1970
+    names: Names = ()  # what the task calls its tensors and axes, and so the trace; older records do not say
 
     def to_json(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return values | {"trace": self.trace.to_json(), "runs_s": list(self.runs_s)}
+        lists = {"runs_s": list(self.runs_s), "names": [list(names) for names in self.names]}
+        return values | {"trace": self.trace.to_json()} | lists
 
     def to_line(self) -> str:
         """One line of JSON, without the end of the line."""
@@ -50,7 +55,8 @@ class Record:
             trace = Trace.from_json(data["trace"])
         except ScheduleError as error:
             raise RecordFormatError(f"trace: {error}") from error
-        return Record(**{**data, "trace": trace, "runs_s": tuple(data["runs_s"])})
+        names = tuple(map(tuple, data.get("names", ())))
+        return Record(**{**data, "trace": trace, "runs_s": tuple(data["runs_s"]), "names": names})
 
 
 def _is_number(value: object) -> bool:
@@ -59,6 +65,10 @@ def _is_number(value: object) -> bool:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(n, list) and n and all(map(_is_text, n)) for n in value)
 
 
 _RULES = {
@@ -73,11 +83,13 @@ _RULES = {
     "error": ("a string", _is_text),
     "build_s": ("a number of seconds", _is_number),
     "time": ("a number of seconds since 1970", _is_number),
+    "names": ("a list of lists of names", _is_names),
 }
+_OPTIONAL = ("names",)
 
 
 def _check_fields(data: Mapping[str, Any]) -> None:
-    missing = [name for name in _RULES if name not in data]
+    missing = [name for name in _RULES if name not in data and name not in _OPTIONAL]
     if missing:
         raise RecordFormatError(f"a record needs the field {missing[0]}, which is missing")
     for name, value in data.items():

@@ -48,14 +48,9 @@ class SearchStrategy(ABC):
 
     def random_rows(self, sketch: Sketch, n: int) -> IntArray:
         """Up to `n` different legal random rows."""
-        return self._different(sketch, sketch.sample(self.rng, 4 * n))[:n]
-
-    def plain_rows(self, sketch: Sketch, n: int) -> IntArray:
-        """Up to `n` different legal random rows that cut loops little."""
-        return self._different(sketch, sketch.sample_plain(self.rng, 4 * n))[:n]
-
-    def _different(self, sketch: Sketch, rows: IntArray) -> IntArray:
-        return self.only_legal(sketch, self.rng.permutation(np.unique(rows, axis=0)))
+        rows = np.unique(sketch.sample(self.rng, 4 * n), axis=0)
+        rows = self.rng.permutation(rows)
+        return self.only_legal(sketch, rows)[:n]
 
     def only_legal(self, sketch: Sketch, rows: IntArray) -> IntArray:
         if not len(rows):

@@ -7,13 +7,14 @@ Each generation is scored as a whole, parents are drawn by their rank, and child
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tilewright.codegen import Target
 from tilewright.search.base import FloatArray, Scorer, SearchStrategy
 from tilewright.search.operators import crossover, mutate, relocate
-from tilewright.space import Candidate, Sketch
+from tilewright.space import Candidate, Sketch, is_legal
 from tilewright.space.knob import IntArray
 
 
@@ -33,6 +34,7 @@ class EvolutionarySearch(SearchStrategy):
         measured_share: float = 0.2,
         crossover_share: float = 0.15,
         relocate_share: float = 0.05,
+        min_parents: int = 32,
     ) -> None:
         super().__init__(sketches, scorer, target, seed)
         self.population = population
@@ -41,16 +43,15 @@ class EvolutionarySearch(SearchStrategy):
         self.measured_share = measured_share
         self.crossover_share = crossover_share
         self.relocate_share = relocate_share
+        self.min_parents = min_parents
 
     def ask(self, n: int) -> list[Candidate]:
         pools = self._first_generation()
-        scores = [self._score(position, rows) for position, rows in enumerate(pools)]
         best = _Best(self, 4 * n)
+        best.offer(pools)
         for _ in range(self.generations):
-            best.offer(pools, scores)
-            pools = self._next_generation(pools, scores)
-            scores = [self._score(position, rows) for position, rows in enumerate(pools)]
-        best.offer(pools, scores)
+            pools = self._next_generation(pools)
+            best.offer(pools)
         chosen = [self.take(position, row) for position, row in best.rows()[: n - self._num_random(n)]]
         return chosen + self._random(n - len(chosen))
 
@@ -68,41 +69,45 @@ class EvolutionarySearch(SearchStrategy):
                     found.append(self.take(position, row))
         return found
 
-    def _score(self, position: int, rows: IntArray) -> FloatArray:
-        return self.scorer(self.sketches[position], rows) if len(rows) else np.zeros(0)
+    def _pool(self, position: int, rows: IntArray) -> _Pool:
+        """The legal ones of the rows, which are looked at once for both, and their scores."""
+        if not len(rows):
+            return _Pool(rows, np.zeros(0))
+        sketch = self.sketches[position]
+        legal = is_legal(sketch.population(rows), len(rows), self.target)
+        scores = self.scorer(sketch, rows)
+        return _Pool(rows[legal], scores[legal])
 
-    def _first_generation(self) -> list[IntArray]:
+    def _first_generation(self) -> list[_Pool]:
         """Random rows of every sketch, half of them plain, and mutants of the best measured ones."""
-        share = self.population // len(self.sketches) // 2
-        pools = [
-            np.concatenate([self.random_rows(sketch, share), self.plain_rows(sketch, share)])
-            for sketch in self.sketches
-        ]
+        share = self.population // len(self.sketches)
+        pools = []
         for position, sketch in enumerate(self.sketches):
+            parts = [sketch.sample(self.rng, share), sketch.sample_plain(self.rng, share)]
             rows = [row for p, row, _ in self.measured[: max(8, len(self.measured) // 4)] if p == position]
             if rows:
                 count = int(self.measured_share * self.population)
                 parents = np.stack(rows)[self.rng.integers(0, len(rows), count)]
-                children = mutate(self.rng, sketch, parents)
-                pools[position] = np.concatenate([pools[position], np.stack(rows), self.only_legal(sketch, children)])
+                parts += [np.stack(rows), mutate(self.rng, sketch, parents)]
+            pools.append(self._pool(position, np.unique(np.concatenate(parts), axis=0)))
         return pools
 
-    def _next_generation(self, pools: list[IntArray], scores: list[FloatArray]) -> list[IntArray]:
-        """Children of parents drawn by rank over all sketches."""
-        sizes = [len(rows) for rows in pools]
+    def _next_generation(self, pools: list[_Pool]) -> list[_Pool]:
+        """Children of parents drawn by rank over all sketches; those with few such parents are left out."""
+        sizes = [len(pool.rows) for pool in pools]
         total = sum(sizes)
         if not total:
             return pools
         owner = np.repeat(np.arange(len(pools)), sizes)
         local = np.concatenate([np.arange(size) for size in sizes])
         ranks = np.empty(total)
-        ranks[np.argsort(-np.concatenate(scores))] = np.arange(total)
+        ranks[np.argsort(-np.concatenate([pool.scores for pool in pools]))] = np.arange(total)
         weights = np.exp(-ranks / (0.1 * total))
         picks = self.rng.choice(total, size=self.population, p=weights / weights.sum())
         children: list[list[IntArray]] = [[] for _ in pools]
         for position, sketch in enumerate(self.sketches):
-            parents = pools[position][local[picks[owner[picks] == position]]]
-            if not len(parents):
+            parents = pools[position].rows[local[picks[owner[picks] == position]]]
+            if len(parents) < self.min_parents:
                 continue
             roll = self.rng.random(len(parents))
             crossed = crossover(self.rng, sketch, parents[roll < self.crossover_share], parents)
@@ -111,9 +116,17 @@ class EvolutionarySearch(SearchStrategy):
             children[position] += [crossed, mutate(self.rng, sketch, parents[middle])]
             children[to].append(moved)
         return [
-            self.only_legal(sketch, np.unique(np.concatenate(parts), axis=0)) if parts else pools[position][:0]
-            for position, (sketch, parts) in enumerate(zip(self.sketches, children, strict=True))
+            self._pool(position, np.unique(np.concatenate(parts), axis=0) if parts else pools[position].rows[:0])
+            for position, parts in enumerate(children)
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Rows of one sketch and what the cost model thinks of them."""
+
+    rows: IntArray
+    scores: FloatArray
 
 
 class _Best:
@@ -124,12 +137,12 @@ class _Best:
         self.size = size
         self.found: dict[tuple[int, bytes], tuple[float, int, IntArray]] = {}
 
-    def offer(self, pools: list[IntArray], scores: list[FloatArray]) -> None:
-        for position, (rows, values) in enumerate(zip(pools, scores, strict=True)):
-            for index in np.argsort(-values)[: self.size]:
-                row = rows[index]
+    def offer(self, pools: list[_Pool]) -> None:
+        for position, pool in enumerate(pools):
+            for index in np.argsort(-pool.scores)[: self.size]:
+                row = pool.rows[index]
                 if self.search.is_new(position, row):
-                    self.found[position, row.tobytes()] = (float(values[index]), position, row)
+                    self.found[position, row.tobytes()] = (float(pool.scores[index]), position, row)
 
     def rows(self) -> list[tuple[int, IntArray]]:
         ordered = sorted(self.found.values(), key=lambda item: -item[0])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from tilewright.schedule import Schedule, Stage
-from tilewright.te import Axis, Binary, Const, Expr, Read, Select, Unary, Var, children, visit
+import math
 
+from tilewright.codegen import Target
+from tilewright.schedule import Schedule, Stage
+from tilewright.te import Axis, Binary, Const, Expr, Read, Select, Unary, Var, children, memory_step, visit
+
+_COST_OF_A_FUNCTION = 16
 _COSTLY = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "pow")
 
 
@@ -61,6 +65,20 @@ def _add_undivided(index: Expr, found: set[Var]) -> None:
             _add_undivided(part, found)
 
 
+def lane_axis(stage: Stage, target: Target) -> Axis | None:
+    """Of a reduction, the spatial axis along which vectors of results read what lies side by side in memory.
+
+    None where there is none, or it is too short to fill half a vector.
+    """
+    longer = [axis for axis in stage.axes if axis.extent > 1]
+    if stage.reduction is None or not longer:
+        return None
+    lane = longer[-1]
+    steps = {memory_step(read, lane) for read in stage.reads}
+    is_wide = lane.extent * 2 >= target.lanes(stage.tensor.dtype)
+    return lane if is_wide and 1 in steps and steps <= {0, 1} else None
+
+
 def fusible_consumer(schedule: Schedule, stage: Stage) -> Stage | None:
     """The one consumer, if it takes the stage element by element and is no reduction."""
     consumers = schedule.consumers(stage)
@@ -72,6 +90,14 @@ def fusible_consumer(schedule: Schedule, stage: Stage) -> Stage | None:
     reads = [read for read in consumer.reads if read.tensor is stage.tensor]
     matched = all(read.indices == consumer.axes for read in reads)
     return consumer if matched else None
+
+
+def work(stage: Stage) -> float:
+    """How much the stage has to compute: its points, one with a function counting as several."""
+    functions: list[Expr] = []
+    visit(stage.body, lambda e: functions.append(e) if isinstance(e, Unary | Binary) and e.op in _COSTLY else None)
+    points = math.prod(axis.extent for axis in (*stage.axes, *stage.reduce_axes))
+    return float(points * (1 + _COST_OF_A_FUNCTION * len(functions)))
 
 
 def has_more_reduction_parallelism(stage: Stage, num_cores: int) -> bool:

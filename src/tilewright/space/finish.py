@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilewright.schedule import PARALLEL, Stage
-from tilewright.schedule.steps import ComputeAtStep, FuseStep, ParallelStep, VectorizeStep
+from tilewright.schedule import PARALLEL
+from tilewright.schedule.steps import ComputeAtStep
+from tilewright.space.annotation import parallel_steps, vector_steps
 from tilewright.space.builder import SketchState
-from tilewright.space.rows import vector_steps
 
 
 def finish(state: SketchState) -> SketchState:
@@ -14,23 +14,10 @@ def finish(state: SketchState) -> SketchState:
         stage = state.stage(name)
         if stage.annotations or stage.packs is not None:
             continue
+        state = state.add(*vector_steps(state, stage))
         if stage.attach_loop is None:
-            state = _annotate_root(state, stage)
-        else:
-            state = state.add(*vector_steps(state, stage))
+            state = state.add(*parallel_steps(state, state.stage(name)))
     return state
-
-
-def _annotate_root(state: SketchState, stage: Stage) -> SketchState:
-    inner = vector_steps(state, stage)
-    vectorized = {step.loop for step in inner if isinstance(step, VectorizeStep)}
-    outer = [loop for loop in stage.leaves if not loop.is_reduce and loop.name not in vectorized][:2]
-    is_free = not any(state.schedule.attached_at(loop) for loop in outer)
-    state = state.add(*inner)
-    if len(outer) == 2 and is_free and outer[0].extent == 1:
-        names = tuple(loop.name for loop in outer)
-        return state.add(FuseStep(stage.name, names), ParallelStep(stage.name, "@".join(names)))
-    return state.add(ParallelStep(stage.name, outer[0].name)) if outer else state
 
 
 def locate(state: SketchState, name: str) -> list[SketchState]:

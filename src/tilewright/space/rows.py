@@ -10,7 +10,10 @@ import numpy as np
 
 from tilewright.schedule import Loop, Split, Stage, Step
 from tilewright.schedule.steps import ComputeAtStep, FuseStep, ParallelStep, RFactorStep, VectorizeStep
+from tilewright.space.analysis import lane_axis
+from tilewright.space.annotation import vector_steps
 from tilewright.space.builder import SketchState, open_split
+from tilewright.space.columns import column_partials
 from tilewright.space.knob import TILE, VECTOR, Choice, Knob
 from tilewright.te import Axis, Expr
 
@@ -47,6 +50,9 @@ def rows_of(state: SketchState, stage: Stage) -> Rows | None:
     host = hosts.pop()
     if stage.reduction is None:  # of a stage without a reduction, a row has to be more than one element
         common = min(common, len(host.axes) - 1)
+    lane = lane_axis(stage, state.options.target)
+    if lane is not None:  # whose vectors are within a row
+        common = min(common, stage.axes.index(lane))
     return _rows(state, host, common) if common else None
 
 
@@ -83,7 +89,8 @@ def fuse_rows(state: SketchState, name: str) -> SketchState:
         state, row = _make_row_loop(state, host, rows.num_axes)
     else:
         row = loop.name
-    return state.add(ComputeAtStep(name, host.name, row), *vector_steps(state, state.stage(name)))
+    state = state.add(ComputeAtStep(name, host.name, row))
+    return state.add(*vector_steps(state, state.stage(name)))
 
 
 def _make_row_loop(state: SketchState, host: Stage, num_axes: int) -> tuple[SketchState, str]:
@@ -97,33 +104,12 @@ def _make_row_loop(state: SketchState, host: Stage, num_axes: int) -> tuple[Sket
     return state, f"{fused}.1"
 
 
-def vector_steps(state: SketchState, stage: Stage) -> list[Step]:
-    """The innermost loop in vectors; a reduction in several at a time, so that their latencies overlap."""
-    loops = [loop for loop in stage.leaves if _extent(stage, loop) > 1]
-    if not loops:
-        return []
-    last = loops[-1]
-    if state.schedule.attached_at(last):
-        return []
-    if not last.is_reduce:
-        return [VectorizeStep(stage.name, last.name)] if len(loops) > 1 else []
-    lanes = state.options.target.lanes(stage.tensor.dtype)
-    widths = [lanes * n for n in (1, 2, 4) if lanes * n <= _extent(stage, last)]
-    if not widths:
-        return []
-    knob = Knob(f"{stage.name}.{last.name}", VECTOR, np.asarray(widths, np.int64)[:, None])
-    split = open_split(stage.name, last.name, Choice(knob, (0,)))
-    return [split, VectorizeStep(stage.name, f"{last.name}.1")]
-
-
-def _extent(stage: Stage, loop: Loop) -> int:
-    """How often a loop runs that is a whole axis; a loop over a part of one, which a knob decides, counts as longer."""
-    return next((axis.extent for axis, whole in stage.loop_of_axis.items() if whole is loop), 2)
-
-
 def parallel_partials(state: SketchState, name: str) -> SketchState:
     """The outermost reduction loop as an axis of partial results, shared among threads."""
     stage = state.stage(name)
+    lane = lane_axis(stage, state.options.target)
+    if lane is not None:
+        return column_partials(state, name, lane)
     loop = next(leaf for leaf in stage.leaves if leaf.is_reduce)
     if len(stage.reduce_axes) == 1:
         return _partials_of_one_axis(state, stage, loop.name)

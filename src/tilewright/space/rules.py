@@ -21,6 +21,7 @@ from tilewright.schedule import Stage
 from tilewright.schedule.steps import CacheWriteStep, ComputeInlineStep
 from tilewright.space import analysis
 from tilewright.space.builder import SketchState, SpaceOptions
+from tilewright.space.columns import columns_host, fuse_columns
 from tilewright.space.finish import finish, locate
 from tilewright.space.packing import pack_variants
 from tilewright.space.rows import fuse_rows, parallel_partials, rows_of
@@ -137,6 +138,18 @@ class FuseRows(Rule):
         return [fuse_rows(state, stage.name)]
 
 
+class FuseColumns(Rule):
+    """A reduction whose results are computed side by side in vectors: in tiles of its one elementwise consumer."""
+
+    name = "fuse_columns"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return columns_host(state, stage) is not None
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return [fuse_columns(state, stage.name)]
+
+
 class ComputeLocation(Rule):
     """Padding in a buffer of its own: for the whole tensor, or for each tile of the consumer."""
 
@@ -168,6 +181,7 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     ComputeLocation(),
     ReductionFactorization(),
     FuseRows(),
+    FuseColumns(),
     AddCacheStage(),
     MultiLevelTilingWithFusion(),
     MultiLevelTiling(),

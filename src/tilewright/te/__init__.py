@@ -69,6 +69,8 @@ from tilewright.te.functions import (
     tanh,
 )
 from tilewright.te.printer import format_expr, format_number, format_tensor
+from tilewright.te.renaming import names_in, renamed
+from tilewright.te.strides import memory_step
 from tilewright.te.structure import structural_hash, topological_order
 from tilewright.te.tensor import Shape, Tensor, compute, placeholder, reduce_axis
 from tilewright.te.transform import children, collect_reads, replace_reads, rewrite, substitute, visit
@@ -123,8 +125,10 @@ __all__ = [
     "logical_or",
     "max",
     "maximum",
+    "memory_step",
     "min",
     "minimum",
+    "names_in",
     "not_equal",
     "numpy_dtype",
     "placeholder",
@@ -133,6 +137,7 @@ __all__ = [
     "promote",
     "reduce",
     "reduce_axis",
+    "renamed",
     "replace_reads",
     "rewrite",
     "rsqrt",

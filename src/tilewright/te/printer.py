@@ -1,4 +1,8 @@
-"""Expressions and tensors as text: Python syntax with no more parentheses than it needs."""
+"""Expressions and tensors as text: Python syntax with no more parentheses than it needs.
+
+An operand that stands in several places is written in each, so that the text of a short program can be endless: what
+is longer than anybody reads is left out.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,9 @@ _INFIX = {
 }
 _PREFIX = {"neg": "-", "not": "~"}
 
+MAX_CHARACTERS = 20_000
+LEFT_OUT = "..."
+
 
 def format_expr(expr: Expr) -> str:
     """The expression as text.
@@ -43,7 +50,7 @@ def format_expr(expr: Expr) -> str:
     >>> format_expr((i + 1) * 2 - i // 4)
     '(i + 1) * 2 - i // 4'
     """
-    return _format(expr)[0]
+    return _Writer().text(expr)
 
 
 def format_tensor(tensor: Tensor) -> str:
@@ -51,7 +58,8 @@ def format_tensor(tensor: Tensor) -> str:
     if tensor.body is None:
         mark = " constant" if tensor.is_constant else ""
         return f"{tensor.name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]{mark}"
-    return f"{tensor.name}{_subscript(tensor.axes)} = {format_expr(tensor.body)}"
+    writer = _Writer()
+    return f"{tensor.name}{writer.subscript(tensor.axes)} = {writer.text(tensor.body)}"
 
 
 def format_number(value: int | float | bool, dtype: str) -> str:
@@ -62,73 +70,85 @@ def format_number(value: int | float | bool, dtype: str) -> str:
     return repr(value)
 
 
-def _format(e: Expr) -> tuple[str, int]:
-    """The text of `e` and how tightly its outermost operator binds."""
-    return _FORMAT[type(e)](e)
+class _Writer:
+    """Writes each node once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str, int]] = {}
+
+    def write(self, e: Expr) -> tuple[str, int]:
+        """The text of `e` and how tightly its outermost operator binds."""
+        known = self._known.get(id(e))
+        if known is None:
+            known = _FORMAT[type(e)](e, self)
+            if len(known[0]) > MAX_CHARACTERS:
+                known = LEFT_OUT, _ATOM
+            self._known[id(e)] = known
+        return known
+
+    def text(self, e: Expr) -> str:
+        return self.write(e)[0]
+
+    def within(self, e: Expr, strength: int) -> str:
+        text, own = self.write(e)
+        return f"({text})" if own < strength else text
+
+    def list(self, exprs: tuple[Expr, ...]) -> str:
+        return ", ".join(map(self.text, exprs))
+
+    def subscript(self, indices: tuple[Expr, ...]) -> str:
+        return f"[{self.list(indices)}]" if indices else "[()]"
 
 
-def _within(e: Expr, strength: int) -> str:
-    text, own = _format(e)
-    return f"({text})" if own < strength else text
-
-
-def _list(exprs: tuple[Expr, ...]) -> str:
-    return ", ".join(_format(e)[0] for e in exprs)
-
-
-def _subscript(indices: tuple[Expr, ...]) -> str:
-    return f"[{_list(indices)}]" if indices else "[()]"
-
-
-def _var(e: Var) -> tuple[str, int]:
+def _var(e: Var, w: _Writer) -> tuple[str, int]:
     return e.name, _ATOM
 
 
-def _const(e: Const) -> tuple[str, int]:
+def _const(e: Const, w: _Writer) -> tuple[str, int]:
     text = format_number(e.value, e.dtype)
     return text, _SIGN if text.startswith("-") else _ATOM
 
 
-def _unary(e: Unary) -> tuple[str, int]:
+def _unary(e: Unary, w: _Writer) -> tuple[str, int]:
     if e.op in _PREFIX:
-        return _PREFIX[e.op] + _within(e.x, _SIGN), _SIGN
-    return f"{e.op}({_format(e.x)[0]})", _ATOM
+        return _PREFIX[e.op] + w.within(e.x, _SIGN), _SIGN
+    return f"{e.op}({w.text(e.x)})", _ATOM
 
 
-def _binary(e: Binary) -> tuple[str, int]:
+def _binary(e: Binary, w: _Writer) -> tuple[str, int]:
     if e.op not in _INFIX:
-        return f"{e.op}({_list((e.a, e.b))})", _ATOM
+        return f"{e.op}({w.list((e.a, e.b))})", _ATOM
     sign, strength = _INFIX[e.op]
     left = strength + 1 if strength == _COMPARE else strength
-    right = _within(e.b, strength + 1)
+    right = w.within(e.b, strength + 1)
     if e.op == "add" and type(e.b) is Const and right.startswith("-"):
         sign, right = "-", right[1:]
-    return f"{_within(e.a, left)} {sign} {right}", strength
+    return f"{w.within(e.a, left)} {sign} {right}", strength
 
 
-def _select(e: Select) -> tuple[str, int]:
-    return f"select({_list((e.cond, e.a, e.b))})", _ATOM
+def _select(e: Select, w: _Writer) -> tuple[str, int]:
+    return f"select({w.list((e.cond, e.a, e.b))})", _ATOM
 
 
-def _cast(e: Cast) -> tuple[str, int]:
-    return f"{e.dtype}({_format(e.x)[0]})", _ATOM
+def _cast(e: Cast, w: _Writer) -> tuple[str, int]:
+    return f"{e.dtype}({w.text(e.x)})", _ATOM
 
 
-def _read(e: Read) -> tuple[str, int]:
+def _read(e: Read, w: _Writer) -> tuple[str, int]:
     # Every index is an int64; that a narrower integer was widened for it goes without saying.
     indices = tuple(x.x if type(x) is Cast and is_int(x.x.dtype) else x for x in e.indices)
-    return e.tensor.name + _subscript(indices), _ATOM
+    return e.tensor.name + w.subscript(indices), _ATOM
 
 
-def _reduce(e: Reduce) -> tuple[str, int]:
-    values = _list(e.values)
+def _reduce(e: Reduce, w: _Writer) -> tuple[str, int]:
+    values = w.list(e.values)
     if len(e.values) == 2:
         # The index that argmax keeps is shown where it is not simply the axis.
-        values = _list(e.values[:1]) if e.values[1] is e.axes[0] else f"({values})"
-    return f"{e.op}({values}, axis=[{_list(e.axes)}])", _ATOM
+        values = w.list(e.values[:1]) if e.values[1] is e.axes[0] else f"({values})"
+    return f"{e.op}({values}, axis=[{w.list(e.axes)}])", _ATOM
 
 
-_FORMAT: dict[type[Expr], Callable[[Any], tuple[str, int]]] = {
+_FORMAT: dict[type[Expr], Callable[[Any, _Writer], tuple[str, int]]] = {
     Var: _var,
     Axis: _var,
     Const: _const,

@@ -46,24 +46,34 @@ def _within(values: Range, extent: int) -> bool:
     return values[0] >= 0 and values[1] < extent
 
 
-def _interval(e: Expr) -> Range | None:
-    if isinstance(e, Axis):
-        return 0, e.extent - 1
-    if isinstance(e, Const):
-        return int(e.value), int(e.value)
-    if isinstance(e, Cast):
-        inner = _interval(e.x) if is_int(e.x.dtype) else None
-        return inner if inner is not None and _fits(inner, e.dtype) else None
-    if isinstance(e, Unary) and e.op == "neg":
-        inner = _interval(e.x)
-        return None if inner is None else (-inner[1], -inner[0])
-    if not isinstance(e, Binary) or e.op not in _COMBINE:
-        return None
-    a, b = _interval(e.a), _interval(e.b)
-    if a is None or b is None:
-        return None
-    result = _COMBINE[e.op](a, b)
-    return result if result is not None and _fits(result, e.dtype) else None
+def _interval(index: Expr) -> Range | None:
+    memo: dict[int, Range | None] = {}
+
+    def go(e: Expr) -> Range | None:
+        if id(e) not in memo:
+            memo[id(e)] = of_node(e)
+        return memo[id(e)]
+
+    def of_node(e: Expr) -> Range | None:
+        if isinstance(e, Axis):
+            return 0, e.extent - 1
+        if isinstance(e, Const):
+            return int(e.value), int(e.value)
+        if isinstance(e, Cast):
+            inner = go(e.x) if is_int(e.x.dtype) else None
+            return inner if inner is not None and _fits(inner, e.dtype) else None
+        if isinstance(e, Unary) and e.op == "neg":
+            inner = go(e.x)
+            return None if inner is None else (-inner[1], -inner[0])
+        if not isinstance(e, Binary) or e.op not in _COMBINE:
+            return None
+        a, b = go(e.a), go(e.b)
+        if a is None or b is None:
+            return None
+        result = _COMBINE[e.op](a, b)
+        return result if result is not None and _fits(result, e.dtype) else None
+
+    return go(index)
 
 
 def _fits(values: Range, dtype: str) -> bool:
@@ -106,23 +116,20 @@ _COMBINE: dict[str, Callable[[Range, Range], Range | None]] = {
 
 
 def _is_exact(index: Expr) -> bool:
-    """Whether the interval is certainly reached: each axis stands once, and no remainder narrows a range."""
-    count = 0
-    axes: set[Var] = set()
+    """Whether the interval is certainly reached: nothing stands in two places, and no remainder narrows a range."""
+    seen: set[int] = set()
 
     def go(e: Expr) -> bool:
-        nonlocal count
-        if isinstance(e, Var):
-            count += 1
-            axes.add(e)
-            return True
         if isinstance(e, Const):
             return True
+        if id(e) in seen:
+            return False
+        seen.add(id(e))
         if isinstance(e, Binary):
             return e.op != "mod" and go(e.a) and go(e.b)
-        return isinstance(e, Cast | Unary) and go(e.x)
+        return isinstance(e, Var) or (isinstance(e, Cast | Unary) and go(e.x))
 
-    return go(index) and count == len(axes)
+    return go(index)
 
 
 def _enumerated(index: Expr) -> Range | None:
@@ -146,15 +153,23 @@ _POINTWISE: dict[str, Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[n
 }
 
 
-def _evaluate(e: Expr, axes: dict[Axis, NDArray[np.int64]]) -> NDArray[np.int64]:
-    """`e` at every point; only called where intervals showed that nothing wraps around or divides by zero."""
-    if isinstance(e, Axis):
-        return axes[e]
-    if isinstance(e, Const):
-        return np.asarray(e.value, np.int64)
-    if isinstance(e, Cast):
-        return _evaluate(e.x, axes)
-    if isinstance(e, Unary):
-        return -_evaluate(e.x, axes)
-    assert isinstance(e, Binary)
-    return _POINTWISE[e.op](_evaluate(e.a, axes), _evaluate(e.b, axes))
+def _evaluate(index: Expr, axes: dict[Axis, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """`index` at every point; only called where intervals showed that nothing wraps around or divides by zero."""
+    memo: dict[int, NDArray[np.int64]] = {id(axis): values for axis, values in axes.items()}
+
+    def go(e: Expr) -> NDArray[np.int64]:
+        if id(e) not in memo:
+            memo[id(e)] = of_node(e)
+        return memo[id(e)]
+
+    def of_node(e: Expr) -> NDArray[np.int64]:
+        if isinstance(e, Const):
+            return np.asarray(e.value, np.int64)
+        if isinstance(e, Cast):
+            return go(e.x)
+        if isinstance(e, Unary):
+            return -go(e.x)
+        assert isinstance(e, Binary)
+        return _POINTWISE[e.op](go(e.a), go(e.b))
+
+    return go(index)

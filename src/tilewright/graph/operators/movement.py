@@ -121,13 +121,15 @@ def concatenated(call: Call, parts: Sequence[Tensor], axis: int) -> Tensor:
     def read(part: Tensor, start: int, indices: Sequence[Expr]) -> Expr:
         return part[replaced(indices, axis, indices[axis] - start if start else indices[axis])]
 
-    def joined(*i: Expr) -> Expr:
-        result = read(parts[-1], starts[-2], i)
-        for part, (start, end) in reversed(list(zip(parts[:-1], pairwise(starts[:-1]), strict=True))):
-            result = te.select(i[axis] < end, read(part, start, i), result)
-        return result
+    def joined(begin: int, end: int, i: Sequence[Expr]) -> Expr:
+        """The parts from `begin` to `end`; of many the halves, so that no expression is deep."""
+        if end - begin == 1:
+            return read(parts[begin], starts[begin], i)
+        middle = begin + max(1, (end - begin - 1) // 2)
+        return te.select(i[axis] < starts[middle], joined(begin, middle, i), joined(middle, end, i))
 
-    return te.compute((*first[:axis], starts[-1], *first[axis + 1 :]), joined, call.name())
+    shape = (*first[:axis], starts[-1], *first[axis + 1 :])
+    return te.compute(shape, lambda *i: joined(0, len(parts), i), call.name())
 
 
 @operator("Split")

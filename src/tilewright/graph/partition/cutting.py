@@ -9,11 +9,11 @@ from tilewright.graph.partition.editing import Editor
 from tilewright.graph.partition.forms import Kind
 from tilewright.graph.partition.hoisting import hoist_arithmetic
 from tilewright.graph.partition.kernels import Kernel, kernel_of
-from tilewright.graph.partition.movements import join_in_steps, one_reader_each
+from tilewright.graph.partition.movements import one_reader_each
 from tilewright.graph.partition.network import Network
 from tilewright.graph.partition.slices import reshape_before_slices, split_into_slices
 
-_PREPARATIONS = (split_into_slices, reshape_before_slices, join_in_steps, hoist_arithmetic)
+_PREPARATIONS = (split_into_slices, reshape_before_slices, hoist_arithmetic)
 
 
 def partition(graph: Graph) -> Partition:

@@ -1,7 +1,6 @@
 """Movements of elements, made ready to be done in passing by the kernels that read them.
 
-A movement with several readers that can all do it in passing becomes one for each. A Concat of
-many tensors becomes several of few, for which loops are cut where a tensor ends.
+A movement with several readers that can all do it in passing becomes one for each.
 """
 
 from __future__ import annotations
@@ -9,47 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.graph.graph import ONNX, Graph, Node
+from tilewright.graph.graph import Graph, Node
 from tilewright.graph.partition.editing import Editor
 from tilewright.graph.partition.forms import Kind
 from tilewright.graph.partition.network import Network
-from tilewright.graph.partition.slices import axis_of
-
-_MAX_JOINED = 4
-
-
-def join_in_steps(graph: Graph) -> Graph:
-    """The graph with every Concat joining few tensors at a time."""
-    if not any(_is_wide(node) for node in graph.nodes):
-        return graph
-    editor = Editor(graph)
-    for node in graph.nodes:
-        editor.nodes += _steps(editor, node) if _is_wide(node) else [node]
-    return editor.graph()
-
-
-def _is_wide(node: Node) -> bool:
-    return node.op == "Concat" and node.domain == ONNX and len(node.inputs) > _MAX_JOINED
-
-
-def _steps(editor: Editor, node: Node) -> list[Node]:
-    known = editor.types.get(node.outputs[0])
-    if known is None or any(editor.types.get(name) is None for name in node.inputs):
-        return [node]
-    axis = axis_of(node, len(known.shape))
-    steps: list[Node] = []
-    parts = list(node.inputs)
-    while len(parts) > _MAX_JOINED:
-        # The smallest neighbours first, so that little is moved twice.
-        sizes = [editor.shape(name)[axis] for name in parts]
-        windows = range(len(parts) - _MAX_JOINED + 1)
-        at = min(windows, key=lambda first: sum(sizes[first : first + _MAX_JOINED]))
-        joined = parts[at : at + _MAX_JOINED]
-        shape = (*known.shape[:axis], sum(sizes[at : at + _MAX_JOINED]), *known.shape[axis + 1 :])
-        part = editor.value(f"{node.outputs[0]}.part", known.dtype, shape)
-        steps.append(replace(node, inputs=tuple(joined), outputs=(part,)))
-        parts[at : at + _MAX_JOINED] = [part]
-    return [*steps, replace(node, inputs=tuple(parts))]
 
 
 def one_reader_each(network: Network) -> Network:

@@ -5,7 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from tilewright.te import Axis, Binary, Const, Expr, Read, Reduce, Select, Tensor, Unary, Var, collect_reads, visit
+from tilewright.te import (
+    Axis,
+    Binary,
+    Const,
+    Expr,
+    Read,
+    Reduce,
+    Select,
+    Tensor,
+    Unary,
+    Var,
+    collect_reads,
+    memory_step,
+    visit,
+)
 
 _COSTLY = frozenset(("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "pow"))
 
@@ -146,34 +160,7 @@ def has_packable_lanes(stage: Tensor) -> bool:
     if not lanes or stage.body is None:
         return True
     for read in collect_reads(stage.body):
-        step = _step(read, lanes[-1])
+        step = memory_step(read, lanes[-1])
         if step not in (0, 1) and not (read.tensor.is_placeholder and _reused(stage, read)):
             return False
     return True
-
-
-def _step(read: Read, axis: Axis) -> int | None:
-    """How far the read moves in memory when the axis moves by one; None where that differs."""
-    total = 0
-    for d, index in enumerate(read.indices):
-        coefficient = _coefficient(index, axis)
-        if coefficient is None:
-            return None
-        total += coefficient * math.prod(read.tensor.shape[d + 1 :])
-    return total
-
-
-def _coefficient(index: Expr, axis: Axis) -> int | None:
-    if isinstance(index, Var):
-        return int(index is axis)
-    if isinstance(index, Const):
-        return 0
-    if isinstance(index, Binary) and index.op in ("add", "sub", "mul"):
-        a, b = _coefficient(index.a, axis), _coefficient(index.b, axis)
-        if a is None or b is None:
-            return None
-        if index.op == "mul":
-            factor = index.b if isinstance(index.b, Const) else index.a
-            return (a + b) * int(factor.value) if isinstance(factor, Const) else None
-        return a + b if index.op == "add" else a - b
-    return None

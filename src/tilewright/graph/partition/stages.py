@@ -26,9 +26,9 @@ from tilewright.te import (
     Read,
     Reduce,
     Tensor,
-    Var,
     children,
     collect_reads,
+    renamed,
     replace_reads,
     rewrite,
     substitute,
@@ -232,16 +232,10 @@ def with_structural_names(outputs: Sequence[Tensor]) -> tuple[dict[Tensor, Tenso
     """
     made: dict[Tensor, Tensor] = {}
     counters = {name: count() for name in ("x", "w", "pad", "move", "map", "sum", "prod", "max", "min", "arg")}
-    placeholders: dict[Tensor, Tensor] = {}
     for tensor in topological_order(outputs):
-        name = _role(tensor)
-        name = f"{name}{next(counters[name])}"
-        if tensor.body is None:
-            new = Tensor(name, tensor.shape, tensor.dtype, is_constant=tensor.is_constant)
-            placeholders[tensor] = new
-        else:
-            new = _renamed(tensor, name, made)
-        made[tensor] = new
+        role = _role(tensor)
+        made[tensor] = renamed(tensor, [f"{role}{next(counters[role])}", *_axis_names(tensor)], made)
+    placeholders = {old: new for old, new in made.items() if old.is_placeholder}
     return placeholders, tuple(made[tensor] for tensor in outputs)
 
 
@@ -256,14 +250,6 @@ def _role(tensor: Tensor) -> str:
     return "move" if isinstance(body, Read) else "map"
 
 
-def _renamed(tensor: Tensor, name: str, made: dict[Tensor, Tensor]) -> Tensor:
-    assert tensor.body is not None
-    axes = tuple(Axis("int64", f"i{d}", axis.extent, False) for d, axis in enumerate(tensor.axes))
-    values: dict[Var, Expr] = dict(zip(tensor.axes, axes, strict=True))
-    body = tensor.body
-    if isinstance(body, Reduce):
-        over = tuple(Axis("int64", f"r{d}", axis.extent, True) for d, axis in enumerate(body.axes))
-        values.update(zip(body.axes, over, strict=True))
-        body = Reduce(body.dtype, body.op, body.values, over)
-    body = replace_reads(substitute(body, values), lambda read: Read(read.dtype, made[read.tensor], read.indices))
-    return Tensor(name, tensor.shape, tensor.dtype, axes, body)
+def _axis_names(tensor: Tensor) -> list[str]:
+    over = tensor.body.axes if isinstance(tensor.body, Reduce) else ()
+    return [*(f"i{d}" for d in range(len(tensor.axes))), *(f"r{d}" for d in range(len(over)))]

@@ -1,0 +1,107 @@
+"""Loops in vectors and on threads, for stages that no rule tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.ir.vectors import MAX_LANES
+from tilewright.schedule import VECTORIZE, Loop, Stage, Step
+from tilewright.schedule.steps import FuseStep, ParallelStep, ReorderStep, VectorizeStep
+from tilewright.space.analysis import lane_axis, work
+from tilewright.space.builder import SketchState, SpaceOptions, open_split
+from tilewright.space.knob import VECTOR, Choice, Knob
+from tilewright.te import Axis
+
+_VECTORS_AT_A_TIME = (1, 2, 4, 8)
+# A task of fewer instructions is done by one thread before others have begun.
+_MIN_OPERATIONS = 2048
+
+
+def vector_steps(state: SketchState, stage: Stage) -> list[Step]:
+    """The loop that memory runs along in vectors; of a reduction several at a time, so that their latencies overlap."""
+    loops = [loop for loop in stage.leaves if _extent(stage, loop) > 1]
+    if not loops or state.schedule.attached_at(loops[-1]):
+        return []
+    last = loops[-1]
+    lane = lane_axis(stage, state.options.target)
+    if lane is not None and set(stage.leaves) == set(stage.root_loops):
+        return _results_in_lanes(stage, lane, lane_knob(stage, lane, state.options))
+    if last.is_reduce:
+        return _sums_in_lanes(stage, last, state.options)
+    if len(loops) > 1:
+        return [VectorizeStep(stage.name, last.name)]
+    return [] if stage.attach_loop is not None else _only_loop_in_lanes(stage, last, state.options)
+
+
+def parallel_steps(state: SketchState, stage: Stage) -> list[Step]:
+    """The outer loops on threads: as many as it takes to have work for all, and none where there is little to do."""
+    if _num_operations(state) < _MIN_OPERATIONS:
+        return []
+    names: list[str] = []
+    num_iterations = 1
+    for loop in stage.leaves:
+        is_enough = bool(names) and num_iterations >= state.options.threads
+        if loop.is_reduce or loop.annotation == VECTORIZE or is_enough:
+            break
+        if state.schedule.attached_at(loop):  # which is not fused with others
+            names = names or [loop.name]
+            break
+        names.append(loop.name)
+        num_iterations *= int(np.max(loop.extent))
+    if not names:
+        return []
+    fuse: list[Step] = [FuseStep(stage.name, tuple(names))] if len(names) > 1 else []
+    return [*fuse, ParallelStep(stage.name, "@".join(names))]
+
+
+def _num_operations(state: SketchState) -> float:
+    """Instructions of the whole task, roughly, if all is in vectors."""
+    target = state.options.target
+    return sum(work(stage) / target.lanes(stage.tensor.dtype) for stage in state.schedule.active_stages)
+
+
+def lane_knob(stage: Stage, axis: Axis, options: SpaceOptions) -> Knob:
+    """How many elements along the axis are computed at a time: some vectors, or all of a short axis."""
+    lanes, longest = options.target.lanes(stage.tensor.dtype), min(axis.extent, MAX_LANES)
+    widths = {lanes * n for n in _VECTORS_AT_A_TIME if lanes * n <= longest}
+    fitting = {width for width in widths if -(-axis.extent // width) * width <= options.max_waste * axis.extent}
+    if axis.extent <= MAX_LANES:
+        fitting.add(axis.extent)
+    return _knob(stage, axis.name, sorted(fitting) or [lanes])
+
+
+def _results_in_lanes(stage: Stage, lane: Axis, knob: Knob) -> list[Step]:
+    """Vectors of results, each from a reduction that runs inside the tile of them."""
+    spatial = [axis.name for axis in stage.axes if axis is not lane]
+    reduced = [axis.name for axis in stage.reduce_axes]
+    split = open_split(stage.name, lane.name, Choice(knob, (0,)))
+    order = ReorderStep(stage.name, (*spatial, f"{lane.name}.0", *reduced, f"{lane.name}.1"))
+    return [split, order, VectorizeStep(stage.name, f"{lane.name}.1")]
+
+
+def _sums_in_lanes(stage: Stage, loop: Loop, options: SpaceOptions) -> list[Step]:
+    """A reduction loop in vectors, whose lanes are summed at the end."""
+    lanes = options.target.lanes(stage.tensor.dtype)
+    widths = [lanes * n for n in (1, 2, 4) if lanes * n <= _extent(stage, loop)]
+    if not widths:
+        return []
+    split = open_split(stage.name, loop.name, Choice(_knob(stage, loop.name, widths), (0,)))
+    return [split, VectorizeStep(stage.name, f"{loop.name}.1")]
+
+
+def _only_loop_in_lanes(stage: Stage, loop: Loop, options: SpaceOptions) -> list[Step]:
+    """The one loop of a stage cut into vectors, so that threads can share what is outside of them."""
+    axis = next((axis for axis, whole in stage.loop_of_axis.items() if whole is loop), None)
+    if axis is None:
+        return []
+    split = open_split(stage.name, loop.name, Choice(lane_knob(stage, axis, options), (0,)))
+    return [split, VectorizeStep(stage.name, f"{loop.name}.1")]
+
+
+def _knob(stage: Stage, loop: str, widths: list[int]) -> Knob:
+    return Knob(f"{stage.name}.{loop}", VECTOR, np.asarray(widths, np.int64)[:, None])
+
+
+def _extent(stage: Stage, loop: Loop) -> int:
+    """How often a loop runs that is a whole axis; a loop over a part of one, which a knob decides, counts as longer."""
+    return next((axis.extent for axis, whole in stage.loop_of_axis.items() if whole is loop), 2)
