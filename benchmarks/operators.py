@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from benchmarks import arguments, suite
+from benchmarks.bottleneck import bottleneck
 from benchmarks.contest import Contest, RatioCase, Run, WrongResultError
 from benchmarks.machine import describe_machine
 from benchmarks.results import NotRun, RatioResult, run_case
@@ -32,7 +33,10 @@ REQUIRED_MEAN = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case. The ratio is torch's time by ours; it is 0 where `failure` says why there is none."""
+    """One case. The ratio is torch's time by ours; it is 0 where `failure` says why there is none.
+
+    `best_ratio` compares the fastest turns of both; `bottleneck` is what our program waits for.
+    """
 
     workload: str
     threads: int
@@ -44,6 +48,8 @@ class Row:
     peer_ms: float | None = None
     ratio: float = 0.0
     failure: str = ""
+    best_ratio: float | None = None
+    bottleneck: str = ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,7 +91,11 @@ def time_against_torch(workload: str, result: TuneResult, rounds: int) -> Row:
         return replace(base, failure=found.reason)
     assert isinstance(found, RatioResult)
     ours_ms, peer_ms = (result.task.flop / speed / 1e6 for speed in (found.ours, found.peer_speed))
-    return replace(base, ours_ms=ours_ms, peer=found.peer, peer_ms=peer_ms, ratio=found.ratio)
+    return replace(
+        base, ours_ms=ours_ms, peer=found.peer, peer_ms=peer_ms, ratio=found.ratio,
+        best_ratio=found.ours_best / found.peer_best,
+        bottleneck=bottleneck(result.best.trace.apply(result.task), result.target, result.threads),
+    )  # fmt: skip
 
 
 def _span_s(result: TuneResult) -> float:
@@ -125,7 +135,14 @@ def as_table(rows: Sequence[Row]) -> str:
         f"geometric mean: {mean:.2f} (must reach {REQUIRED_MEAN:.2f})",
         "pass" if _passed(rows) else "FAIL",
     ]
-    return "\n".join([heading(describe_machine(), METHOD), markdown(header, cells), "", *summary])
+    slower = [_why(row) for row in rows if row.ratio < 1.0 and not row.failure]
+    return "\n".join([heading(describe_machine(), METHOD), markdown(header, cells), "", *slower, "", *summary])
+
+
+def _why(row: Row) -> str:
+    """A line about a case in which torch is faster."""
+    fastest = "" if row.best_ratio is None else f", {row.best_ratio:.2f} in the fastest turns of both"
+    return f"{row.workload}: {row.ratio:.2f} of torch{fastest}; by the analytical model {row.bottleneck or 'unknown'}"
 
 
 def as_json(rows: Sequence[Row]) -> str:
