@@ -141,3 +141,15 @@ class TestGuards:
 
         expected = np.where(X > 0.75, X * 2, 0) + X
         np.testing.assert_allclose(tw.build(schedule_of(value, vectorize), threads=1)(X), expected, rtol=1e-6)
+
+
+def test_a_chain_of_inlined_stages_that_read_twice() -> None:
+    stages = [A]
+    for n in range(DEPTH):
+        before = stages[-1]
+        stages.append(te.compute((SIZE,), lambda i, t=before: t[i] * te.sigmoid(t[i]), name=f"S{n}"))
+    schedule = tw.Schedule(tw.Task([A], stages[-1]))
+    for stage in stages[1:-1]:
+        schedule[stage.name].compute_inline()
+    expected = repeated_in_numpy(lambda y: y / (1 + np.exp(-y)))
+    np.testing.assert_allclose(tw.build(schedule, threads=1)(X), expected, rtol=1e-4, atol=1e-30)

@@ -110,3 +110,13 @@ def test_rows_that_begin_at_the_same_place_of_a_page_crowd_a_cache() -> None:
 
     assert l2_cycles(1024 + 16) == 0
     assert l2_cycles(1024) > 0
+
+
+def test_a_copy_that_turns_blocks_takes_fewer_loads_than_one_that_gathers() -> None:
+    def loads_of(rows: int) -> float:
+        a = te.placeholder((64, rows), name="A")
+        s = Schedule(Task([a], te.compute((rows, 64), lambda i, j: a[j, i], name="B")))
+        s["B"].vectorize("j")
+        return float(roofline(s, 1, HARDWARE)["loads"][0, 0]) / rows
+
+    assert loads_of(64) < 0.5 * loads_of(8)

@@ -533,11 +533,14 @@ def test_maps_that_double_again_and_again_are_several_kernels() -> None:
     assert 1 < len(found.kernels) < 5
 
 
-def test_many_tensors_are_joined_a_few_at_a_time() -> None:
-    names = [f"x{n}" for n in range(9)]
-    inputs = ", ".join(f"float[2,{n % 3 + 1}] {name}" for n, name in enumerate(names))
-    found = cut(model(f"({inputs}) => (float[2,18] y) {{ y = Concat <axis = 1> ({', '.join(names)}) }}"))
-    assert [len(group.inputs) for group in found.kernels] == [4, 4, 3]
+@pytest.mark.parametrize("num_tensors", [9, 300])
+def test_many_tensors_are_joined_by_one_kernel(num_tensors: int) -> None:
+    names = [f"x{n}" for n in range(num_tensors)]
+    sizes = [n % 3 + 1 for n in range(num_tensors)]
+    inputs = ", ".join(f"float[2,{size}] {name}" for size, name in zip(sizes, names, strict=True))
+    text = f"({inputs}) => (float[2,{sum(sizes)}] y) {{ y = Concat <axis = 1> ({', '.join(names)}) }}"
+    found = cut(model(text))
+    assert [len(group.inputs) for group in found.kernels] == [num_tensors]
 
 
 def test_joined_tensors_are_not_joined_again_in_one_loop() -> None:

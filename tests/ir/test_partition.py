@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tests.schedule.programs import gemm_relu, padded_sum
 from tilewright import ir, te
+from tilewright.compile import build
 from tilewright.ir import Block, For, Interval, LoopNest, Stmt, Store, Update, Where, bounds, expressions, lower
 from tilewright.schedule import Schedule
 from tilewright.task import Task
@@ -127,6 +129,70 @@ def test_copies_are_bounded() -> None:
     B = te.compute(shape, element, "B")
     nest = lower(Schedule(Task([A], B, "pad")), check=True).kernel
     assert sum(isinstance(stmt, Store) for stmt in _statements(nest.body)) <= ir.partition.MAX_COPIES
+
+
+def _joined(sizes: list[int], function: Callable[[Expr], Expr] = lambda x: x) -> Schedule:
+    """Tensors of these sizes one behind the other."""
+    parts = [te.placeholder((size,), name=f"A{n}") for n, size in enumerate(sizes)]
+    starts = [sum(sizes[:n]) for n in range(len(sizes) + 1)]
+
+    def element(i: Expr) -> Expr:
+        value = parts[-1][i - starts[-2]]
+        for n in reversed(range(len(parts) - 1)):
+            value = te.select(i < starts[n + 1], parts[n][i - starts[n]], value)
+        return function(value)
+
+    return Schedule(Task(parts, te.compute((starts[-1],), element, "J"), "join"))
+
+
+SIZES = [3, 70, 16, 1, 100, 40, 9, 64]
+
+
+def test_many_joined_tensors_are_a_loop_each() -> None:
+    nest = lower(_joined(SIZES), check=True).kernel
+    loops = _loops(nest.body, "i")
+    assert [loop.extent for loop in loops] == SIZES
+    assert all(isinstance(loop.body, Store) and isinstance(loop.body.value, ir.Load) for loop in loops)
+
+
+def test_many_joined_tensors_in_vectors_are_cut_where_each_ends() -> None:
+    s = _joined(SIZES)
+    s["J"].vectorize("i")
+    nest = lower(s, check=True).kernel
+    stores = [stmt for stmt in _statements(nest.body) if isinstance(stmt, Store)]
+    assert all(isinstance(store.value, ir.Load) for store in stores)
+    strips = [loop.extent for loop in _loops(nest.body, "i.v")]
+    assert strips == [70 // 32, 100 // 32]
+    rests = [(loop.begin, loop.extent) for loop in _loops(nest.body, "i")]
+    assert rests == [(0, 3), (67, 6), (73, 16), (89, 1), (186, 4), (190, 40), (230, 9), (239, 64)]
+
+
+def test_a_function_of_many_joined_tensors_is_not_copied_for_each() -> None:
+    def costly(x: Expr) -> Expr:
+        return te.exp(x) + te.tanh(x) * te.sqrt(te.abs(x) + 1.0)
+
+    (loop,) = _loops(lower(_joined(SIZES, costly), check=True).kernel.body, "i")
+    assert loop.extent == sum(SIZES)
+
+
+def test_a_condition_that_changes_too_often_stays() -> None:
+    A = te.placeholder((50,), name="A")
+    B = te.compute((100,), lambda i: te.select(i % 2 < 1, A[i // 2], 0.0), "B")
+    (loop,) = _loops(lower(Schedule(Task([A], B, "spread")), check=True).kernel.body, "i")
+    assert loop.extent == 100
+
+
+@pytest.mark.parametrize("annotate", ["", "vectorize", "parallel", "both"])
+def test_many_joined_tensors_are_joined_right(annotate: str) -> None:
+    s = _joined(SIZES)
+    if annotate == "both":
+        s["J"].split("i", 48)
+        s["J"].parallel("i.0")
+        s["J"].vectorize("i.1")
+    elif annotate:
+        getattr(s["J"], annotate)("i")
+    arrays = [np.random.default_rng(n).normal(size=size).astype(np.float32) for n, size in enumerate(SIZES)]
+    np.testing.assert_array_equal(build(s, threads=2)(*arrays), np.concatenate(arrays))
 
 
 def _statements(stmt: Stmt) -> list[Stmt]:

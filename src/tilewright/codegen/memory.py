@@ -124,6 +124,10 @@ class Memory:
             raw = self._gather(buffer, self._lane_addresses(buffer, offset, split), guard)
         return self._from_storage(raw, buffer.dtype)
 
+    def load_run(self, owner: object, buffer: Buffer, indices: tuple[Linear, ...], length: int) -> Value:
+        """The element and those that follow it in memory, as one vector."""
+        return self._read(buffer, self._address(buffer, self._offset(owner, buffer, indices)), length)
+
     def is_inside(self, buffer: Buffer, indices: tuple[Linear, ...]) -> bool:
         """Whether the indices are certainly those of an element."""
         for index, extent in zip(indices, buffer.shape, strict=True):
@@ -187,6 +191,12 @@ class Memory:
                 self._write(buffer, address, raw if raw.lanes == 1 else b.extract(raw, lane))
         for key in [key for key in self._loaded if key[0] is buffer]:
             del self._loaded[key]
+
+    def store_run(
+        self, owner: object, buffer: Buffer, indices: tuple[Linear, ...], distance: int, values: Value
+    ) -> None:
+        """Write a vector to that distance from the element."""
+        self._write(buffer, self._address(buffer, self._offset(owner, buffer, indices) + distance), values)
 
     def _write(self, buffer: Buffer, address: Value, raw: Value) -> None:
         self.frame.builder.effect(f"store {raw.typed}, {address.typed}, align {DTYPES[buffer.dtype].bytes}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.codegen.arithmetic import combine, combine_indexed, reduce_lanes, reduce_lanes_indexed
 from tilewright.codegen.builder import FunctionBuilder, Value
@@ -10,6 +10,7 @@ from tilewright.codegen.collapse import collapse
 from tilewright.codegen.convert import compute_dtype
 from tilewright.codegen.frame import Frame
 from tilewright.codegen.target import Target
+from tilewright.codegen.transpose import TransposedCopy, find_transposed_copy, transpose
 from tilewright.codegen.values import Values
 from tilewright.errors import CodegenError
 from tilewright.ir import Block, For, Stmt, Store, Update, Where, used_buffers, used_variables, written_buffers
@@ -83,6 +84,10 @@ class FunctionWriter:
             self._serial_loop(loop)
 
     def _serial_loop(self, loop: For) -> None:
+        copy = find_transposed_copy(loop, self.module.target)
+        if copy is not None:
+            self._transposed_copy(copy)
+            return
         one = collapse(loop)
         if one is None:
             self._counted_loop(loop, str(loop.begin), str(loop.begin + loop.extent))
@@ -101,6 +106,36 @@ class FunctionWriter:
         self.write(loop.body)
         self.builder.close_loop(end)
         self.memory.forget_loads()
+
+    def _transposed_copy(self, copy: TransposedCopy) -> None:
+        """Block after block of rows, then the rows that do not fill one."""
+        loop = copy.loop
+        num_blocks = loop.extent // copy.size
+        rest = loop.extent - num_blocks * copy.size
+        self.memory.forget_loads()
+        counter = self.builder.open_loop("0")
+        row = self.builder.binary("mul", counter, self.builder.const(copy.size, "int64"))
+        row = self.builder.binary("add", row, self.builder.const(loop.begin, "int64"))
+        self.frame.bind(loop.var, row, loop.begin, loop.begin + (num_blocks - 1) * copy.size)
+        for first in range(copy.lanes.begin, copy.lanes.begin + copy.lanes.extent, copy.size):
+            self._block(copy, first)
+        self.builder.close_loop(str(num_blocks))
+        self.memory.forget_loads()
+        if rest:
+            self._loop(replace(loop, begin=loop.begin + num_blocks * copy.size, extent=rest))
+
+    def _block(self, copy: TransposedCopy, first: int) -> None:
+        """One block, whose columns begin at `first`."""
+        rows = []
+        for column in range(first, first + copy.size):
+            self.frame.bind(copy.lanes.var, column, column, column)
+            rows.append(self.memory.load_run(copy.load, copy.load.buffer, copy.load.indices, copy.size))
+        self.frame.bind(copy.lanes.var, first, first, first)
+        for n, column_values in enumerate(transpose(self.builder, rows)):
+            self._count()
+            self.memory.store_run(
+                copy.store, copy.store.buffer, copy.store.indices, n * copy.column_step, column_values
+            )
 
     def _vector_loop(self, loop: For) -> None:
         """Write the body once for each vector: as many lanes as a register has, then a rest of powers of two.

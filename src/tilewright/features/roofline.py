@@ -18,6 +18,7 @@ from tilewright.features.hardware import Hardware
 from tilewright.features.regions import Floats
 from tilewright.features.slices import Slice, find_slices, outermost_parallel
 from tilewright.schedule import PARALLEL, VECTORIZE, Loop, Schedule
+from tilewright.te import Read
 
 Bounds: TypeAlias = "dict[str, npt.NDArray[np.float64]]"
 
@@ -39,7 +40,8 @@ LOOP_ENTRY_CYCLES = 6.0
 USABLE_CACHE = 0.75
 # Straight code of more instructions than this no longer comes from the cache of decoded ones, or from the first cache.
 MAX_DECODED, MAX_CODE = 1500.0, 4000.0
-GATHER_INSTRUCTIONS = 2.0
+# For each element of a vector that is not in one piece in memory; of a block that is turned in registers.
+GATHER_INSTRUCTIONS, TRANSPOSE_INSTRUCTIONS = 2.0, 0.35
 # Of the parts that do not bound a statement, how much still shows: they overlap, but not perfectly. What comes from the
 # second cache is fetched ahead of its use.
 OVERLAP_LOSS = 0.25
@@ -178,7 +180,18 @@ class _Core:
         stride = access.stride_of(vector, self.path.extents[vector])
         is_wide = (stride == 1) & (self.length > 1)
         apart = np.where((stride > 1) & (self.length > 1), GATHER_INSTRUCTIONS, 1.0)
+        apart = np.where((stride > 1) & self._turns_blocks(access, vector), TRANSPOSE_INSTRUCTIONS, apart)
         return np.where(is_wide, elements / self.length * self.pieces, elements * apart)
+
+    def _turns_blocks(self, access: Access, vector: int) -> npt.NDArray[np.bool_]:
+        """Whether this is a copy whose rows and columns are exchanged in registers."""
+        if vector == 0 or not isinstance(self.statement.stage.body, Read):
+            return np.zeros(self.statement.n, np.bool_)
+        lanes = self.hardware.lanes(self.statement.element_bytes)
+        rows = self.path.extents[vector - 1]
+        is_filled = (rows >= lanes) & (self.length % lanes == 0)
+        turns: npt.NDArray[np.bool_] = is_filled & (access.stride_of(vector - 1, rows) == 1)
+        return turns
 
     def _spilled(self) -> Floats:
         """The part of the accumulators that the registers do not hold: they come from memory and go back each time."""
@@ -243,6 +256,7 @@ def _transfers(
     result["share"] = pieces / iterations * (1 + unevenness)
     result["regions"] = np.zeros(statement.n)
     position = statement.annotated(PARALLEL)
-    if position is not None and hardware.threads > 1:
+    # A region is counted once: for the stage whose loop it is.
+    if position is not None and position >= statement.num_around and hardware.threads > 1:
         result["regions"] = np.where(statement.runs[position], statement.path.outer[position], 0)
     return result

@@ -82,12 +82,18 @@ def _slice(loop: Loop, statements: list[Statement], hardware: Hardware) -> Slice
     found = Slice(parts, extents, np.zeros((len(parts) + 1, n)))
     touched: dict[str, Floats] = {}
     for access in (access for statement in statements for access in statement.accesses):
-        lines = found.lines(access)
-        lines = lines * (access.taken_lines(cache_lines)[1] / access.lines[1])
+        lines = _taken(access, found.lines(access), cache_lines)
         touched[access.buffer] = np.maximum(touched.get(access.buffer, lines), lines)
     for lines in touched.values():
         np.add(found.touched_lines, lines, out=found.touched_lines)
     return found
+
+
+def _taken(access: Access, lines: Floats, cache_lines: float) -> Floats:
+    """Of a cache, what the lines take: they crowd it as those of one iteration do, but no more than all together."""
+    taken = access.taken_lines(cache_lines)
+    taken_now: Floats = np.minimum(lines * (taken[1] / access.lines[1]), np.maximum(taken[0], lines))
+    return taken_now
 
 
 def _extent(loop: Loop, n: int) -> Floats:

@@ -74,10 +74,15 @@ def inline(schedule: Schedule, stage: Stage) -> None:
     if attached:
         raise ScheduleError(f"stage {attached[0]} is attached to {stage.name}; move it with compute_root first")
 
+    expanded: dict[tuple[Expr, ...], Expr] = {}
+
     def expand(read: Read) -> Expr | None:
         if read.tensor is not stage.tensor:
             return None
-        return substitute(stage.body, dict(zip(stage.axes, read.indices, strict=True)))
+        # Reads of one element share one node, so that a chain of stages that read twice does not double each time.
+        if read.indices not in expanded:
+            expanded[read.indices] = substitute(stage.body, dict(zip(stage.axes, read.indices, strict=True)))
+        return expanded[read.indices]
 
     for consumer in schedule.consumers(stage):
         if consumer.packs is stage.tensor:
