@@ -63,8 +63,8 @@ def improvements(trials: Iterable[Record]) -> list[Record]:
     best_s: dict[str, float] = {}
     found: list[Record] = []
     for record in trials:
-        if record.latency_s is not None and record.latency_s < best_s.get(record.task, np.inf):
-            best_s[record.task] = record.latency_s
+        if record.steady_latency_s < best_s.get(record.task, np.inf):
+            best_s[record.task] = record.steady_latency_s
             found.append(record)
     return found
 
@@ -85,9 +85,7 @@ def measure_again(
             measurer.turn_to(task)
             results = measurer.compare(list(known), rounds)
             for (trace, record), result in zip(known.items(), results, strict=True):
-                latency_s = record.latency_s if result.latency_s is None else result.latency_s
-                assert latency_s is not None
-                again[task.hash, trace] = latency_s
+                again[task.hash, trace] = result.latency_s or record.steady_latency_s
     return again
 
 
@@ -102,8 +100,7 @@ def curve(trials: Sequence[Record], num_first: int, weights: Weights, again: Aga
     again_s: dict[str, float] = {}
 
     def take(record: Record) -> None:
-        assert record.latency_s is not None
-        seen_s[record.task] = record.latency_s
+        seen_s[record.task] = record.steady_latency_s
         again_s[record.task] = min(again[record.task, record.trace], again_s.get(record.task, np.inf))
 
     for record in {record.task: record for record in reversed(improving)}.values():

@@ -113,6 +113,7 @@ class Tuner:
         self.scoring = Scoring(target, threads, cost_model or BoostedTrees(seed=seed))
         self.strategy = _strategy(search)(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
+        self._pace = 1.0
         self.started_s = time.monotonic()
 
     def run(
@@ -141,7 +142,7 @@ class Tuner:
         self.records += mine
         known = [(record, _candidate_of(record, self.sketches)) for record in mine]
         found = [(record, candidate) for record, candidate in known if candidate is not None]
-        self._learn([candidate for _, candidate in found], [record.latency_s for record, _ in found])
+        self._learn([candidate for _, candidate in found], [record for record, _ in found])
 
     def round(
         self,
@@ -158,9 +159,11 @@ class Tuner:
         if not candidates:
             return 0
         traces = [candidate.trace for candidate in candidates]
+        made: dict[int, Record] = {}
 
         def report(index: int, measurement: Measurement) -> None:
-            record = self._record(traces[index], measurement)
+            self._keep_pace(measurement.reference_s)
+            made[index] = record = self._record(traces[index], measurement)
             self.records.append(record)
             if log is not None:
                 log.append(record)
@@ -168,9 +171,26 @@ class Tuner:
                 on_trial(measurement)
 
         measurer.turn_to(self.task)
-        results = measurer.measure(traces, self.best_latency_s, report)
-        self._learn(candidates, [result.latency_s for result in results])
+        reference = self._reference
+        best_s = self.best_latency_s
+        measurer.measure(
+            traces,
+            None if best_s is None else best_s * self._pace,
+            report,
+            None if reference is None else reference.trace,
+        )
+        self._learn(candidates, [made[index] for index in range(len(candidates))])
         return len(candidates)
+
+    @property
+    def _reference(self) -> Record | None:
+        """The first program that ran: timed again in every round, it tells the pace of the machine."""
+        return next((record for record in self.records if record.latency_s is not None), None)
+
+    def _keep_pace(self, reference_s: float | None) -> None:
+        reference = self._reference
+        if reference is not None and reference_s is not None:
+            self._pace = reference_s / reference.steady_latency_s
 
     def _candidates(self, n: int) -> list[Candidate]:
         """What the strategy asks for; first of all the program of the untuned task, which tuning must not lose to."""
@@ -186,17 +206,21 @@ class Tuner:
     def compare_finalists(
         self, measurer: Measurer, log: RecordLog | None, max_finalists: int = NUM_FINALISTS, rounds: int = FINAL_ROUNDS
     ) -> Record:
-        """The best of the fastest programs, which are measured once more against each other."""
-        ran = sorted((record for record in self.records if record.latency_s is not None), key=_latency_s)
-        if not ran:
+        """The best of the fastest programs, which are measured once more against each other and the first one."""
+        reference = self._reference
+        if reference is None:
             raise NoValidCandidateError(nothing_valid(self.records))
-        finalists = ran[:max_finalists]
+        ran = sorted((record for record in self.records if record.latency_s is not None), key=_steady_latency_s)
+        others = [record for record in ran if record is not reference]
+        finalists = [reference, *others[: max_finalists - 1]]
         measurer.turn_to(self.task)
         results = measurer.compare([record.trace for record in finalists], rounds)
+        self._keep_pace(results[0].latency_s)
         again = [self._record(record.trace, result) for record, result in zip(finalists, results, strict=True)]
         if log is not None:
             log.extend(again)
-        return min(again, key=_latency_s) if any(record.latency_s is not None for record in again) else finalists[0]
+        fastest = min(again, key=_steady_latency_s)
+        return fastest if fastest.latency_s is not None else ran[0]
 
     @property
     def key(self) -> Key:
@@ -209,13 +233,16 @@ class Tuner:
 
     @property
     def best_latency_s(self) -> float | None:
-        return min((r.latency_s for r in self.records if r.latency_s is not None), default=None)
+        """Of the fastest program, at the pace that the machine had at first."""
+        best_s = min((record.steady_latency_s for record in self.records), default=math.inf)
+        return None if math.isinf(best_s) else best_s
 
     def _is_over(self, budget_s: float | None) -> bool:
         return budget_s is not None and time.monotonic() - self.started_s >= budget_s
 
-    def _learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
+    def _learn(self, candidates: Sequence[Candidate], records: Sequence[Record]) -> None:
         if candidates:
+            latencies_s = [None if record.latency_s is None else record.steady_latency_s for record in records]
             self.strategy.tell(candidates, latencies_s)
             if self.strategy.uses_scores:
                 self.scoring.learn(candidates, latencies_s)
@@ -234,6 +261,7 @@ class Tuner:
             build_s=measurement.build_s,
             time=time.time(),
             names=names_of(self.task),
+            pace=self._pace,
         )
 
     def _progress(self, last: Measurement | None, trials: int) -> Progress:
@@ -248,8 +276,8 @@ class Tuner:
         )
 
 
-def _latency_s(record: Record) -> float:
-    return math.inf if record.latency_s is None else record.latency_s
+def _steady_latency_s(record: Record) -> float:
+    return record.steady_latency_s
 
 
 def _strategy(search: str | type[SearchStrategy]) -> type[SearchStrategy]:

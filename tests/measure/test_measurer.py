@@ -64,6 +64,23 @@ def test_a_hopeless_candidate_is_timed_once_and_not_checked() -> None:
     assert len(result.runs_s) == 1
 
 
+def test_a_reference_is_timed_beside_the_candidates() -> None:
+    with measurer() as m:
+        results = m.measure([good(8), good(16)], reference=good(32))
+        without = m.measure([good(8)])
+    assert all(result.reference_s is not None and 0 < result.reference_s < 0.1 for result in results)
+    assert results[0].reference_s == results[1].reference_s, "once for so few"
+    assert without[0].reference_s is None
+
+
+def test_a_reference_that_cannot_be_built_costs_no_candidate() -> None:
+    seen: list[int] = []
+    with measurer() as m:
+        results = m.measure([good(8)], on_result=lambda i, _: seen.append(i), reference=illegal())
+    assert seen == [0]
+    assert [(r.status, r.reference_s) for r in results] == [("OK", None)]
+
+
 def test_packed_constants_and_several_outputs_are_measured_and_checked() -> None:
     task, trace = packed_product()
     with Measurer(task, Target.native(), 2) as m:

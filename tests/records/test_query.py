@@ -23,6 +23,7 @@ from tilewright.records import (
     merge,
     prune,
 )
+from tilewright.schedule import Trace
 
 
 def test_the_best_is_of_the_same_task_target_and_threads() -> None:
@@ -38,6 +39,11 @@ def test_the_best_is_of_the_same_task_target_and_threads() -> None:
     assert found is records[1]
     assert best(records, "5f3a", TARGET, 3) is None
     assert best([failed()], "5f3a", TARGET, 2) is None
+
+
+def test_the_fastest_is_so_at_a_steady_pace() -> None:
+    records = [record(latency_s=2e-3, trace=Trace()), record(latency_s=3e-3, pace=2.0)]
+    assert fastest(records) is records[1]
 
 
 def test_records_are_grouped_and_counted() -> None:

@@ -13,7 +13,7 @@ from tilewright.records import Record
 
 
 @pytest.mark.parametrize(
-    "original", [record(), record(names=(("A",), ("C", "i", "k"))), failed(), failed("INVALID", workload="")]
+    "original", [record(), record(names=(("A",), ("C", "i", "k")), pace=1.5), failed(), failed("INVALID", workload="")]
 )
 def test_a_record_survives_json(original: Record) -> None:
     line = original.to_line()
@@ -35,6 +35,7 @@ def test_a_record_survives_json(original: Record) -> None:
         ({"trace": [{"step": "melt", "stage": "C", "arguments": []}]}, "trace: unknown step 'melt'"),
         ({"names": [["A"], []]}, r"names must be a list of lists of names, got \[\['A'\], \[\]\]"),
         ({"names": ["A"]}, "names must be a list of lists"),
+        ({"pace": 0}, "pace must be a number above 0, got 0"),
         ({"colour": "red"}, "a record has no field colour"),
     ],
 )
@@ -43,10 +44,15 @@ def test_what_is_wrong_with_a_field_is_said(change: dict[str, Any], message: str
         Record.from_json(record().to_json() | change)
 
 
-def test_names_are_not_in_older_records() -> None:
+def test_names_and_pace_are_not_in_older_records() -> None:
     data = record().to_json()
-    del data["names"]
+    del data["names"], data["pace"]
     assert Record.from_json(data) == record()
+
+
+def test_a_latency_at_a_steady_pace() -> None:
+    assert record(latency_s=3e-3, pace=1.5).steady_latency_s == pytest.approx(2e-3)
+    assert failed(pace=1.5).steady_latency_s == float("inf")
 
 
 def test_a_missing_field_is_named() -> None:

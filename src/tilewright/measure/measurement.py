@@ -20,7 +20,8 @@ class Measurement:
     """The result of one trial.
 
     `latency_s` is the median of `runs_s`, seconds a call; it is None unless the status is OK. `error` says why it is
-    not. `build_s` is the time the compiler took.
+    not. `build_s` is the time the compiler took. `reference_s` is what the program took that is timed again and again
+    beside the candidates, shortly before this one: by it the pace of the machine is known.
     """
 
     status: str
@@ -28,3 +29,4 @@ class Measurement:
     runs_s: tuple[float, ...] = ()
     error: str = ""
     build_s: float = 0.0
+    reference_s: float | None = None

@@ -20,6 +20,9 @@ from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
 from tilewright.task import Task
 
+# So many candidates are timed between two runs of the reference.
+_REFERENCE_EVERY = 8
+
 
 class Measurer:
     """Compiles candidates of a task in several processes and times them in one, a batch at a time.
@@ -71,19 +74,26 @@ class Measurer:
         traces: Sequence[Trace],
         best_latency_s: float | None = None,
         on_result: Callable[[int, Measurement], None] | None = None,
+        reference: Trace | None = None,
     ) -> list[Measurement]:
         """One measurement for each trace.
 
         `best_latency_s` is the best so far: candidates much slower are timed briefly, and outputs are compared with
         the reference where a candidate could beat it or comes near. `on_result` is called with the trace's index as
-        soon as a measurement is there: first for those that do not compile, then in the order of the traces.
+        soon as a measurement is there: first for those that do not compile, then in the order of the traces. The
+        `reference` is timed before the first of them and every now and then.
         """
         report = on_result or (lambda index, measurement: None)
         results: dict[int, Measurement] = {}
         with self._workers_discarded_on_error():
-            built = self._build(traces, results, report)
-            for index in sorted(built):
-                measurement = self._runner.run(built[index], best_latency_s)
+            asked = [*traces] if reference is None else [*traces, reference]
+            built = self._build(asked, results, lambda index, m: report(index, m) if index < len(traces) else None)
+            timed_again = built.pop(len(traces), None)
+            reference_s: float | None = None
+            for position, index in enumerate(sorted(built)):
+                if timed_again is not None and position % _REFERENCE_EVERY == 0:
+                    reference_s = self._runner.run(timed_again, None).latency_s or reference_s
+                measurement = replace(self._runner.run(built[index], best_latency_s), reference_s=reference_s)
                 if measurement.latency_s is not None:
                     best_latency_s = min(measurement.latency_s, best_latency_s or measurement.latency_s)
                 results[index] = measurement

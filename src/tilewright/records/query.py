@@ -48,7 +48,7 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 
 def fastest(records: Iterable[Record]) -> Record | None:
-    """The record with the lowest latency; None where nothing ran.
+    """The record with the lowest latency at a steady pace; None where nothing ran.
 
     Programs that were measured again are finalists: they were compared with each other, and the last of their records
     is the most careful one. Where there are any, the fastest is one of them, or one that was found after them.
@@ -58,10 +58,10 @@ def fastest(records: Iterable[Record]) -> Record | None:
     ran = [record for record in latest(every) if record.latency_s is not None]
     finalists = [record for record in ran if counts[key_of(record), record.trace] > 1]
     if not finalists:
-        return min(ran, key=_latency_s, default=None)
+        return min(ran, key=_steady_latency_s, default=None)
     position = {id(record): n for n, record in enumerate(every)}
     last = max(position[id(record)] for record in finalists)
-    return min([*finalists, *(record for record in ran if position[id(record)] > last)], key=_latency_s)
+    return min([*finalists, *(record for record in ran if position[id(record)] > last)], key=_steady_latency_s)
 
 
 def best(records: Iterable[Record], task: str, target: str, threads: int) -> Record | None:
@@ -99,7 +99,7 @@ def prune(path: str | os.PathLike[str], keep_best: int) -> tuple[int, int]:
     def thin_out(records: list[Record]) -> list[Record]:
         kept: set[int] = set()
         for group in group_by_task(records).values():
-            valid = sorted((r for r in group if r.latency_s is not None), key=_latency_s)
+            valid = sorted((r for r in group if r.latency_s is not None), key=_steady_latency_s)
             kept.update(id(record) for record in valid[:keep_best])
         thinned = [record for record in records if id(record) in kept]
         numbers.extend((len(records), len(thinned)))
@@ -129,6 +129,5 @@ def _csv(records: Iterable[Record]) -> str:
     return out.getvalue()
 
 
-def _latency_s(record: Record) -> float:
-    assert record.latency_s is not None
-    return record.latency_s
+def _steady_latency_s(record: Record) -> float:
+    return record.steady_latency_s

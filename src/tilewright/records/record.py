@@ -37,6 +37,12 @@ class Record:
     build_s: float = 0.0
     time: float = 0.0  # when it was measured, in seconds since 1970
     names: Names = ()  # what the task calls its tensors and axes, and so the trace; older records do not say
+    pace: float = 1.0  # how many times as long as in its own trial the task's first program took at that time
+
+    @property
+    def steady_latency_s(self) -> float:
+        """The latency as if the machine had kept its pace since the task's first trial; infinite where nothing ran."""
+        return math.inf if self.latency_s is None else self.latency_s / self.pace
 
     def to_json(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -84,8 +90,9 @@ _RULES = {
     "build_s": ("a number of seconds", _is_number),
     "time": ("a number of seconds since 1970", _is_number),
     "names": ("a list of lists of names", _is_names),
+    "pace": ("a number above 0", lambda v: _is_number(v) and v > 0),
 }
-_OPTIONAL = ("names",)
+_OPTIONAL = ("names", "pace")
 
 
 def _check_fields(data: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -14,9 +13,9 @@ from tilewright.task import Task
 from tilewright.task_scheduler.gradient import Standing
 from tilewright.task_scheduler.network import Network, kind_of
 
-# Programs this close to the best of their task are compared with it at the end.
+# Programs this close to the best of their task are compared with it at the end, and with its first one.
 _CLOSE = 1.1
-_MAX_FINALISTS = 4
+_MAX_FINALISTS = 5
 _FINAL_ROUNDS = 3
 # A task without a valid program after so many rounds is given up.
 _MAX_FAILED_ROUNDS = 3
@@ -77,9 +76,9 @@ class Job:
 
     @property
     def latency_s(self) -> float:
-        """The best latency; an estimate where nothing ran yet."""
+        """The best latency, at a steady pace; an estimate where nothing ran yet."""
         best = self.best
-        return self.tuner.estimated_latency_s if best is None else _latency_s(best)
+        return self.tuner.estimated_latency_s if best is None else best.steady_latency_s
 
     def resume(self, records: Sequence[Record]) -> None:
         """Take up the records of the task. Those that end with a comparison of finalists need none before a trial."""
@@ -97,9 +96,9 @@ class Job:
         best = self.best
         if best is None or not self._needs_final:
             return
-        close = [record for record in self.tuner.records if _latency_s(record) <= _CLOSE * _latency_s(best)]
+        close = [record for record in self.tuner.records if record.steady_latency_s <= _CLOSE * best.steady_latency_s]
         if len(close) > 1:
-            num_finalists = min(len(close), _MAX_FINALISTS)
+            num_finalists = min(len(close) + 1, _MAX_FINALISTS)
             self._final = self.tuner.compare_finalists(measurer, log, num_finalists, _FINAL_ROUNDS)
         self._needs_final = False
 
@@ -120,7 +119,9 @@ class Job:
         known = self._known_best
         for record in self.tuner.records[len(known) :]:
             before = known[-1] if known else None
-            is_better = record.latency_s is not None and (before is None or _latency_s(record) < _latency_s(before))
+            is_better = record.latency_s is not None and (
+                before is None or record.steady_latency_s < before.steady_latency_s
+            )
             known.append(record if is_better else before)
         return known
 
@@ -129,7 +130,7 @@ class Job:
         if not best:
             return (self.tuner.estimated_latency_s,)
         after_rounds = [*best[round_size - 1 : -1 : round_size], best[-1]]
-        return tuple(self.tuner.estimated_latency_s if r is None else _latency_s(r) for r in after_rounds)
+        return tuple(self.tuner.estimated_latency_s if r is None else r.steady_latency_s for r in after_rounds)
 
     def _num_stale_trials(self) -> int:
         best = self._best_so_far()
@@ -152,7 +153,3 @@ def make_jobs(networks: Sequence[Network], make_tuner: Callable[[Task, str], Tas
     return [
         Job(task, weights[key], frozenset(labels[key]), make_tuner(task, labels[key][0])) for key, task in tasks.items()
     ]
-
-
-def _latency_s(record: Record) -> float:
-    return math.inf if record.latency_s is None else record.latency_s
