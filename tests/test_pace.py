@@ -73,3 +73,11 @@ def test_the_first_program_is_always_a_finalist(measurer: Slowing) -> None:
     tuner.round(measurer, None, 4)
     measurer.known[tuner.records[0].trace] = 0.1e-3  # as it turns out
     assert tuner.compare_finalists(measurer, None, max_finalists=2).trace == tuner.records[0].trace
+
+
+def test_a_disturbed_reference_does_not_make_others_seem_fast(measurer: Slowing) -> None:
+    tuner = Tuner(TASK, Target.native(), threads=1)
+    for pace in (1.0, 1.1, 3.0):
+        measurer.pace = pace
+        tuner.round(measurer, None, 2)
+    assert tuner.records[-1].pace == pytest.approx(1.1)

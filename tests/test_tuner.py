@@ -51,7 +51,9 @@ def test_a_second_run_goes_on_from_the_records(tmp_path: Path) -> None:
     second = tune(TASK, trials=20, records=path, threads=1)
     assert [r.trace for r in second.records[:10]] == [r.trace for r in first.records]
     assert len(latest(read_records(path))) == 20
-    assert len(list(read_records(path))) == 36, "nothing is lost, and only the 8 finalists of a run are measured again"
+    assert len(list(read_records(path))) == 30, (
+        "nothing is lost, and only the 5 last finalists of a run are measured again"
+    )
     third = tune(TASK, trials=20, records=path, threads=1)
     assert len(latest(read_records(path))) == 20
     assert fastest(read_records(path)) is not None
@@ -150,7 +152,7 @@ def test_killed_with_9_and_resumed_loses_nothing(tmp_path: Path) -> None:
     after = list(read_records(path))
     assert after[: len(before)] == before
     assert len(latest(after)) == len(before) + 10
-    assert len(after) == len(before) + 10 + 8, "and the finalists, measured again"
+    assert len(after) == len(before) + 10 + 5, "and the last finalists, measured again"
     assert "best:" in output
     assert "s = tw.Schedule(task)" in output
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,8 +25,14 @@ from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOption
 from tilewright.task import Task
 
 ROUND_SIZE = 16
-NUM_FINALISTS = 8
-FINAL_ROUNDS = 11
+# Finalists are measured once more against each other; the fastest few of many again, and more often.
+NUM_FINALISTS = 16
+QUALIFYING_ROUNDS = 3
+NUM_LAST_FINALISTS = 5
+FINAL_ROUNDS = 9
+# The pace of the machine is that of the fastest of so many recent runs of the reference. Others may be disturbed, and
+# a program must not seem fast because the reference was slow by chance.
+_NUM_REFERENCES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,7 @@ class Tuner:
         self.scoring = Scoring(target, threads, cost_model or BoostedTrees(seed=seed))
         self.strategy = _strategy(search)(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
-        self._pace = 1.0
+        self._references_s: deque[float] = deque(maxlen=_NUM_REFERENCES)
         self.started_s = time.monotonic()
 
     def run(
@@ -162,7 +168,7 @@ class Tuner:
         made: dict[int, Record] = {}
 
         def report(index: int, measurement: Measurement) -> None:
-            self._keep_pace(measurement.reference_s)
+            self._see_reference(measurement.reference_s)
             made[index] = record = self._record(traces[index], measurement)
             self.records.append(record)
             if log is not None:
@@ -187,10 +193,18 @@ class Tuner:
         """The first program that ran: timed again in every round, it tells the pace of the machine."""
         return next((record for record in self.records if record.latency_s is not None), None)
 
-    def _keep_pace(self, reference_s: float | None) -> None:
+    @property
+    def _pace(self) -> float:
+        """How many times as long as in its own trial the reference takes now."""
         reference = self._reference
-        if reference is not None and reference_s is not None:
-            self._pace = reference_s / reference.steady_latency_s
+        if reference is None or not self._references_s:
+            return 1.0
+        return min(self._references_s) / reference.steady_latency_s
+
+    def _see_reference(self, latency_s: float | None) -> None:
+        """Take in how long the reference took; every candidate up to its next run tells so."""
+        if latency_s is not None and latency_s not in self._references_s:
+            self._references_s.append(latency_s)
 
     def _candidates(self, n: int) -> list[Candidate]:
         """What the strategy asks for; first of all the program of the untuned task, which tuning must not lose to."""
@@ -211,16 +225,24 @@ class Tuner:
         if reference is None:
             raise NoValidCandidateError(nothing_valid(self.records))
         ran = sorted((record for record in self.records if record.latency_s is not None), key=_steady_latency_s)
-        others = [record for record in ran if record is not reference]
-        finalists = [reference, *others[: max_finalists - 1]]
+        others = [record for record in ran if record is not reference][: max_finalists - 1]
         measurer.turn_to(self.task)
-        results = measurer.compare([record.trace for record in finalists], rounds)
-        self._keep_pace(results[0].latency_s)
-        again = [self._record(record.trace, result) for record, result in zip(finalists, results, strict=True)]
+        if len(others) >= NUM_LAST_FINALISTS:
+            qualifying = self._measure_again(measurer, others, QUALIFYING_ROUNDS)
+            others = sorted(qualifying, key=_steady_latency_s)[: NUM_LAST_FINALISTS - 1]
+        again = self._measure_again(measurer, [reference, *others], rounds)
         if log is not None:
             log.extend(again)
         fastest = min(again, key=_steady_latency_s)
         return fastest if fastest.latency_s is not None else ran[0]
+
+    def _measure_again(self, measurer: Measurer, records: Sequence[Record], rounds: int) -> list[Record]:
+        """New records of the programs, measured in turns. The first one tells the pace if it is the reference."""
+        results = measurer.compare([record.trace for record in records], rounds)
+        if records[0] is self._reference and results[0].latency_s is not None:
+            self._references_s.clear()
+            self._see_reference(results[0].latency_s)
+        return [self._record(record.trace, result) for record, result in zip(records, results, strict=True)]
 
     @property
     def key(self) -> Key:

@@ -75,3 +75,12 @@ def test_crossover_takes_every_knob_from_one_of_the_parents() -> None:
     children = crossover(rng, SKETCHES[0], rows, pool)
     assert ((children == rows) | (children == 0)).all()
     assert (children != rows).any()
+
+
+def test_the_first_round_has_the_best_row_of_every_sketch_then_the_scores_decide() -> None:
+    search = EvolutionarySearch(SKETCHES, near, TARGET, population=256)
+    first = search.ask(4 * len(SKETCHES))
+    assert {id(c.sketch) for c in first[: len(SKETCHES)]} == {id(sketch) for sketch in SKETCHES}
+    search.tell(first, [1.0] * len(first))
+    later = search.ask(32)
+    assert sum(c.sketch is SKETCHES[1] for c in later) > 24

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -52,7 +53,8 @@ class EvolutionarySearch(SearchStrategy):
         for _ in range(self.generations):
             pools = self._next_generation(pools)
             best.offer(pools)
-        chosen = [self.take(position, row) for position, row in best.rows()[: n - self._num_random(n)]]
+        rows = best.rows() if self.measured else _spread(best.rows(), n // 2)
+        chosen = [self.take(position, row) for position, row in rows[: n - self._num_random(n)]]
         return chosen + self._random(n - len(chosen))
 
     def _num_random(self, n: int) -> int:
@@ -93,16 +95,20 @@ class EvolutionarySearch(SearchStrategy):
         return pools
 
     def _next_generation(self, pools: list[_Pool]) -> list[_Pool]:
-        """Children of parents drawn by rank over all sketches; those with few such parents are left out."""
+        """Children of parents drawn by rank over all sketches; those with few such parents are left out.
+
+        Before anything is measured each sketch has as many: what the first round leaves out is not learned about.
+        """
         sizes = [len(pool.rows) for pool in pools]
         total = sum(sizes)
         if not total:
             return pools
         owner = np.repeat(np.arange(len(pools)), sizes)
         local = np.concatenate([np.arange(size) for size in sizes])
-        ranks = np.empty(total)
-        ranks[np.argsort(-np.concatenate([pool.scores for pool in pools]))] = np.arange(total)
-        weights = np.exp(-ranks / (0.1 * total))
+        if self.measured:
+            weights = _weights_by_rank(np.concatenate([pool.scores for pool in pools]))
+        else:
+            weights = np.concatenate([_weights_by_rank(pool.scores) for pool in pools])
         picks = self.rng.choice(total, size=self.population, p=weights / weights.sum())
         children: list[list[IntArray]] = [[] for _ in pools]
         for position, sketch in enumerate(self.sketches):
@@ -119,6 +125,25 @@ class EvolutionarySearch(SearchStrategy):
             self._pool(position, np.unique(np.concatenate(parts), axis=0) if parts else pools[position].rows[:0])
             for position, parts in enumerate(children)
         ]
+
+
+def _weights_by_rank(scores: FloatArray) -> FloatArray:
+    """How likely each is to be a parent; their sum is 1."""
+    ranks = np.empty(len(scores))
+    ranks[np.argsort(-scores)] = np.arange(len(scores))
+    weights: FloatArray = np.exp(-ranks / (0.1 * max(len(scores), 1)))
+    weights /= max(weights.sum(), 1e-300)
+    return weights
+
+
+def _spread(rows: list[tuple[int, IntArray]], num: int) -> list[tuple[int, IntArray]]:
+    """The rows, best first; but the first `num` go round the sketches, so that each has its best among them."""
+    by_sketch: dict[int, list[tuple[int, IntArray]]] = {}
+    for item in rows:
+        by_sketch.setdefault(item[0], []).append(item)
+    rounds = [item for items in zip_longest(*by_sketch.values()) for item in items if item is not None]
+    ahead = {(position, row.tobytes()) for position, row in rounds[:num]}
+    return rounds[:num] + [(position, row) for position, row in rows if (position, row.tobytes()) not in ahead]
 
 
 @dataclass(frozen=True, slots=True)
