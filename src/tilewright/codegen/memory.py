@@ -10,7 +10,7 @@ from tilewright.codegen.builder import LLVM_TYPE, Value, llvm_type
 from tilewright.codegen.convert import HALF_TYPES, compute_dtype, convert, narrow, widen
 from tilewright.codegen.frame import Frame
 from tilewright.codegen.indices import Indices
-from tilewright.ir import INPUT, PACKED, Buffer, Linear, bounds
+from tilewright.ir import INPUT, PACKED, Buffer, Linear, Load, bounds
 from tilewright.te import DTYPES
 
 ALIGNMENT = 64
@@ -28,6 +28,7 @@ class Memory:
         self.indices = indices
         self.pointers: dict[Buffer, Value] = {}
         self.stack: list[str] = []
+        self.apart: tuple[Buffer, int] | None = None  # reads of it are not merged with those of another number
         self.arena: Value | None = None
         self.arena_bytes = 0
         self._used = 0
@@ -63,6 +64,9 @@ class Memory:
         self.arena_bytes = max(self.arena_bytes, self._used)
         self.pointers[buffer] = self._step(self.arena, offset, "int8")
 
+    def is_on_stack(self, buffer: Buffer) -> bool:
+        return self.pointers[buffer].text.startswith("%stack")
+
     def forget_loads(self) -> None:
         """Call where control flow joins: what was loaded before may be stale."""
         self._loaded.clear()
@@ -79,6 +83,10 @@ class Memory:
         self._offsets[id(owner)] = (owner, offset)
         return offset
 
+    def offset(self, load: Load) -> Linear:
+        """The distance of an element from the begin of its buffer, in elements."""
+        return self._offset(load, load.buffer, load.indices)
+
     def _step(self, pointer: Value, elements: int | Value, dtype: str) -> Value:
         if isinstance(elements, int):
             if elements == 0:
@@ -94,7 +102,14 @@ class Memory:
         pointer = self.pointers[buffer]
         if dynamic is not None:
             pointer = self._step(pointer, dynamic, dtype)
+        if self.apart is not None and buffer is self.apart[0]:
+            pointer = self._disguised(pointer, self.apart[1])
         return self._step(pointer, constant, dtype)
+
+    def _disguised(self, pointer: Value, number: int) -> Value:
+        """The same pointer, of which LLVM does not know that it is; for each number another one."""
+        constraints = "=r,0,~{fpsr}" if number else "=r,0"  # texts that differ are not taken for the same value
+        return self.frame.builder.op(f'call ptr asm "", "{constraints}"({pointer.typed})', "ptr", 1, pointer.depth)
 
     def _lane_addresses(self, buffer: Buffer, offset: Linear, split: tuple[Linear, int] | None) -> list[Value]:
         dtype = _STORAGE.get(buffer.dtype, buffer.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tilewright.codegen.arithmetic import combine, combine_indexed, reduce_lanes, reduce_lanes_indexed
+from tilewright.codegen.broadcasts import StraightCode, factors, is_uniform
 from tilewright.codegen.builder import FunctionBuilder, Value
 from tilewright.codegen.collapse import collapse
 from tilewright.codegen.convert import compute_dtype
@@ -13,7 +14,19 @@ from tilewright.codegen.target import Target
 from tilewright.codegen.transpose import TransposedCopy, find_transposed_copy, transpose
 from tilewright.codegen.values import Values
 from tilewright.errors import CodegenError
-from tilewright.ir import Block, For, Stmt, Store, Update, Where, used_buffers, used_variables, written_buffers
+from tilewright.ir import (
+    Block,
+    Buffer,
+    For,
+    Load,
+    Stmt,
+    Store,
+    Update,
+    Where,
+    used_buffers,
+    used_variables,
+    written_buffers,
+)
 from tilewright.schedule import PARALLEL, UNROLL, VECTORIZE, identity
 from tilewright.te import DTYPES, Const, Select, Var
 
@@ -43,6 +56,7 @@ class FunctionWriter:
         self.memory = self.values.memory
         self.scratch_bytes = 0  # of the parallel bodies inside
         self.num_closures = 0
+        self.straight = StraightCode()
 
     def write(self, stmt: Stmt) -> None:
         if isinstance(stmt, For):
@@ -74,8 +88,10 @@ class FunctionWriter:
         if loop.extent == 1:
             self._iteration(loop, loop.begin)
         elif loop.kind == UNROLL:
+            self.straight.unrolled.append(loop)
             for value in range(loop.begin, loop.begin + loop.extent):
                 self._iteration(loop, value)
+            self.straight.unrolled.pop()
         elif loop.kind == VECTORIZE:
             self._vector_loop(loop)
         elif loop.kind == PARALLEL and self.module.num_threads > 1:
@@ -103,7 +119,9 @@ class FunctionWriter:
         self.memory.forget_loads()
         counter = self.builder.open_loop(begin)
         self.frame.bind(loop.var, counter, loop.begin, loop.begin + loop.extent - 1)
+        outer, self.straight = self.straight, StraightCode(loop.var)
         self.write(loop.body)
+        self.straight = outer
         self.builder.close_loop(end)
         self.memory.forget_loads()
 
@@ -145,14 +163,30 @@ class FunctionWriter:
         frame = self.frame
         position, end = loop.begin, loop.begin + loop.extent
         lanes = self._register_lanes(loop.body)
+        twice_read = self._twice_read(loop, lanes)
         while position < end:
             while lanes > end - position:
                 lanes //= 2
+            self.memory.apart = None if twice_read is None else (twice_read, position - loop.begin)
             frame.bind(loop.var, position, position, position + lanes - 1)
             frame.lane_var, frame.lanes = (loop.var if lanes > 1 else None), lanes
             self.write(loop.body)
             position += lanes
         frame.lane_var, frame.lanes = None, 1
+        self.memory.apart = None
+
+    def _twice_read(self, loop: For, lanes: int) -> Buffer | None:
+        """The buffer of a factor that is one element for both of two vectors, to be read for each of them anew.
+
+        A multiplication that takes the element from memory itself saves the instruction that broadcasts it into a
+        register. LLVM writes it so where the element has one use only.
+        """
+        if not self.module.target.has_broadcast_operands or loop.extent != 2 * lanes:
+            return None
+        for factor in map(self.values.chosen, factors(loop)):
+            if isinstance(factor, Load) and is_uniform(factor, loop) and not self.memory.is_on_stack(factor.buffer):
+                return factor.buffer if self.straight.reads_once(self.memory.offset(factor)) else None
+        return None
 
     def _register_lanes(self, body: Stmt) -> int:
         """The lanes of a register of the type that the body writes."""

@@ -127,6 +127,11 @@ class Target:
         return self.arch != "x86_64" or "fma" in self.enabled_features
 
     @property
+    def has_broadcast_operands(self) -> bool:
+        """Whether an arithmetic instruction can take one element from memory for all lanes of an operand."""
+        return self.arch == "x86_64" and "avx512f" in self.enabled_features
+
+    @property
     def has_rounding(self) -> bool:
         """Whether llvm.floor and llvm.ceil are written in place; otherwise they are library calls.
 

@@ -34,6 +34,15 @@ class Values:
         self._is_safe = {}
         return self._value(e)
 
+    def chosen(self, e: Expr) -> Expr:
+        """What a select comes to whose condition is known at the place that is being written."""
+        while isinstance(e, Select):
+            cond = self.emit(e.cond)
+            if cond.text not in ("true", "false"):
+                break
+            e = e.a if cond.text == "true" else e.b
+        return e
+
     def _value(self, e: Expr) -> Value:
         if isinstance(e, Const):
             return self.frame.builder.const(e.value, compute_dtype(e.dtype))
