@@ -26,6 +26,7 @@ from tilewright.space.finish import finish, locate
 from tilewright.space.packing import pack_variants
 from tilewright.space.rows import fuse_rows, parallel_partials, rows_of
 from tilewright.space.sketch import Sketch
+from tilewright.space.sums import summed_axis, sums_in_lanes
 from tilewright.space.tiling import tile_alone, tile_fused
 from tilewright.task import Task
 
@@ -68,6 +69,18 @@ class InlinePadding(Rule):
 
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
         return [state.add(ComputeInlineStep(stage.name))]
+
+
+class SumsInLanes(Rule):
+    """A stage with data reuse whose last axis does not fill a vector: vectors run along the reduction."""
+
+    name = "sums_in_lanes"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return summed_axis(state, stage) is not None
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return sums_in_lanes(state, stage.name)
 
 
 class AddCacheStage(Rule):
@@ -182,6 +195,7 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     ReductionFactorization(),
     FuseRows(),
     FuseColumns(),
+    SumsInLanes(),
     AddCacheStage(),
     MultiLevelTilingWithFusion(),
     MultiLevelTiling(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright.te.expr import Axis, Binary, Const, Expr, Read, Var
+from tilewright.te.transform import children
 
 
 def memory_step(read: Read, axis: Axis) -> int | None:
@@ -12,8 +13,10 @@ def memory_step(read: Read, axis: Axis) -> int | None:
 
     >>> from tilewright import te
     >>> A, i, k = te.placeholder((4, 8), name="A"), te.reduce_axis(2, name="i"), te.reduce_axis(8, name="k")
-    >>> memory_step(A[i * 2, k], i), memory_step(A[i * 2, k], k)
-    (16, 1)
+    >>> memory_step(A[i * 2, k], i), memory_step(A[i * 2, k], k), memory_step(A[i // 2, k], i)
+    (16, 1, None)
+    >>> memory_step(A[i // 2, k], k)
+    1
     """
     total = 0
     for d, index in enumerate(read.indices):
@@ -37,4 +40,8 @@ def _coefficient(index: Expr, axis: Axis) -> int | None:
             factor = index.b if isinstance(index.b, Const) else index.a
             return (a + b) * int(factor.value) if isinstance(factor, Const) else None
         return a + b if index.op == "add" else a - b
-    return None
+    return None if _depends(index, axis) else 0
+
+
+def _depends(index: Expr, axis: Axis) -> bool:
+    return index is axis or any(_depends(part, axis) for part in children(index))

@@ -1,0 +1,93 @@
+"""Sums of products whose results do not fill a vector along their last axis, such as three colours of an image.
+
+The lanes of their vectors run along the reduction: each is a sum of its own until the end, when they are added up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.schedule import Stage, Step
+from tilewright.schedule.steps import (
+    ComputeAtStep,
+    FuseStep,
+    ParallelStep,
+    ReorderStep,
+    RFactorStep,
+    SplitStep,
+    UnrollStep,
+    VectorizeStep,
+)
+from tilewright.space.analysis import fusible_consumer, has_data_reuse
+from tilewright.space.builder import SketchState, open_split
+from tilewright.space.knob import TILE, Choice, Knob, divisors
+from tilewright.space.packing import pack_variants
+from tilewright.te import Axis, Read, memory_step
+
+_MAX_ROWS = 8
+
+
+def summed_axis(state: SketchState, stage: Stage) -> Axis | None:
+    """The reduction axis for the lanes: operands lie side by side along it, or can be packed so ahead of time."""
+    if not has_data_reuse(stage) or stage.reduction is None or stage.leaves != stage.root_loops:
+        return None
+    longer = [axis for axis in stage.axes if axis.extent > 1]
+    lanes = state.options.target.lanes(stage.tensor.dtype)
+    if stage.reduction.op != "sum" or len(longer) < 2 or 2 * longer[-1].extent >= lanes:
+        return None
+    for axis in reversed(stage.reduce_axes):
+        steps = [memory_step(read, axis) for read in stage.reads if not _is_constant(state, read)]
+        if axis.extent % lanes == 0 and 1 in steps and all(step in (0, 1) for step in steps):
+            return axis
+    return None
+
+
+def _is_constant(state: SketchState, read: Read) -> bool:
+    source = state.stage(read.tensor.name)
+    return source.is_placeholder and source.tensor.is_constant
+
+
+def sums_in_lanes(state: SketchState, name: str) -> list[SketchState]:
+    """Tiles of some rows by the whole last axis, each result a vector of partial sums."""
+    stage, lanes = state.stage(name), state.options.target.lanes(state.stage(name).tensor.dtype)
+    over = summed_axis(state, stage)
+    assert over is not None
+    consumer = fusible_consumer(state.schedule, stage)
+    host = consumer or stage
+    *outer, rows, last = (axis for axis in host.axes if axis.extent > 1)
+    sizes = [size for size in divisors(rows.extent) if size <= _MAX_ROWS]
+    knob = Knob(f"{name}.{rows.name}", TILE, np.asarray(sizes, np.int64)[:, None])
+    in_lanes = f"{over.name}.1"
+    state = state.add(
+        SplitStep(name, over.name, (lanes,)),
+        RFactorStep(name, in_lanes),
+        open_split(host.name, rows.name, Choice(knob, (0,))),
+        *_on_threads(host.name, [axis.name for axis in outer] or [f"{rows.name}.0"]),
+        UnrollStep(host.name, f"{rows.name}.1"),
+    )
+    tile = f"{rows.name}.0"
+    if consumer is None:
+        state = state.add(UnrollStep(name, last.name), VectorizeStep(name, in_lanes))
+    else:
+        state = state.add(VectorizeStep(host.name, last.name), ComputeAtStep(name, host.name, tile))
+        state = _register_tile(state, name, in_lanes)
+    partial = f"{name}.rf"
+    state = _register_tile(state.add(ComputeAtStep(partial, host.name, tile)), partial, in_lanes)
+    return pack_variants(state, partial)
+
+
+def _on_threads(name: str, loops: list[str]) -> list[Step]:
+    fuse: list[Step] = [FuseStep(name, tuple(loops))] if len(loops) > 1 else []
+    return [*fuse, ParallelStep(name, "@".join(loops))]
+
+
+def _register_tile(state: SketchState, name: str, in_lanes: str) -> SketchState:
+    """The results of a tile unrolled inside the rest of the reduction, in vectors of partial sums."""
+    stage = state.stage(name)
+    spatial = [loop.name for loop in stage.leaves if not loop.is_reduce and loop.name != in_lanes]
+    reduced = [loop.name for loop in stage.leaves if loop.is_reduce and loop.name != in_lanes]
+    return state.add(
+        ReorderStep(name, (*reduced, *spatial, in_lanes)),
+        *(UnrollStep(name, loop) for loop in spatial),
+        VectorizeStep(name, in_lanes),
+    )
