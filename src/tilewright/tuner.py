@@ -26,10 +26,10 @@ from tilewright.task import Task
 
 ROUND_SIZE = 16
 # Finalists are measured once more against each other; the fastest few of many again, and more often.
-NUM_FINALISTS = 16
+NUM_FINALISTS = 12
 QUALIFYING_ROUNDS = 3
 NUM_LAST_FINALISTS = 5
-FINAL_ROUNDS = 9
+FINAL_ROUNDS = 7
 # The pace of the machine is that of the fastest of so many recent runs of the reference. Others may be disturbed, and
 # a program must not seem fast because the reference was slow by chance.
 _NUM_REFERENCES = 3

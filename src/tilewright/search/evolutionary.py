@@ -30,7 +30,7 @@ class EvolutionarySearch(SearchStrategy):
         seed: int = 0,
         *,
         population: int = 2048,
-        generations: int = 4,
+        generations: int = 3,
         random_share: float = 0.05,
         measured_share: float = 0.2,
         crossover_share: float = 0.15,
@@ -81,8 +81,11 @@ class EvolutionarySearch(SearchStrategy):
         return _Pool(rows[legal], scores[legal])
 
     def _first_generation(self) -> list[_Pool]:
-        """Random rows of every sketch, half of them plain, and mutants of the best measured ones."""
-        share = self.population // len(self.sketches)
+        """Random rows of every sketch, half of them plain, and mutants of the best measured ones.
+
+        There are more of them in the first round, when nothing else is known.
+        """
+        share = self.population // len(self.sketches) // (2 if self.measured else 1)
         pools = []
         for position, sketch in enumerate(self.sketches):
             parts = [sketch.sample(self.rng, share), sketch.sample_plain(self.rng, share)]
