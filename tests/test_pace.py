@@ -27,7 +27,7 @@ class Slowing(Measurer):
     def turn_to(self, task: Task) -> None:
         pass
 
-    def _run(self, trace: Trace) -> Measurement:
+    def _timed(self, trace: Trace) -> Measurement:
         return Measurement("OK", self.known[trace] * self.pace, (self.known[trace] * self.pace,))
 
     def measure(
@@ -37,17 +37,17 @@ class Slowing(Measurer):
         on_result: Callable[[int, Measurement], None] | None = None,
         reference: Trace | None = None,
     ) -> list[Measurement]:
-        reference_s = None if reference is None else self._run(reference).latency_s
+        reference_s = None if reference is None else self._timed(reference).latency_s
         results = []
         for index, trace in enumerate(traces):
             self.known[trace] = 0.8e-3 / self.pace if index == 1 else 1e-3
-            results.append(replace(self._run(trace), reference_s=reference_s))
+            results.append(replace(self._timed(trace), reference_s=reference_s))
             if on_result is not None:
                 on_result(index, results[-1])
         return results
 
     def compare(self, traces: Sequence[Trace], rounds: int = 5) -> list[Measurement]:
-        return [self._run(trace) for trace in traces]
+        return [self._timed(trace) for trace in traces]
 
 
 @pytest.fixture
