@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 from tilewright.codegen import Target
 from tilewright.compile import build
@@ -224,16 +225,18 @@ class Tuner:
         reference = self._reference
         if reference is None:
             raise NoValidCandidateError(nothing_valid(self.records))
-        ran = sorted((record for record in self.records if record.latency_s is not None), key=_steady_latency_s)
+        ran = sorted(
+            (record for record in self.records if record.latency_s is not None), key=attrgetter("steady_latency_s")
+        )
         others = [record for record in ran if record is not reference][: max_finalists - 1]
         measurer.turn_to(self.task)
         if len(others) >= NUM_LAST_FINALISTS:
             qualifying = self._measure_again(measurer, others, QUALIFYING_ROUNDS)
-            others = sorted(qualifying, key=_steady_latency_s)[: NUM_LAST_FINALISTS - 1]
+            others = sorted(qualifying, key=attrgetter("steady_latency_s"))[: NUM_LAST_FINALISTS - 1]
         again = self._measure_again(measurer, [reference, *others], rounds)
         if log is not None:
             log.extend(again)
-        fastest = min(again, key=_steady_latency_s)
+        fastest = min(again, key=attrgetter("steady_latency_s"))
         return fastest if fastest.latency_s is not None else ran[0]
 
     def _measure_again(self, measurer: Measurer, records: Sequence[Record], rounds: int) -> list[Record]:
@@ -296,10 +299,6 @@ class Tuner:
             self.best_latency_s,
             dict(Counter(record.status for record in self.records)),
         )
-
-
-def _steady_latency_s(record: Record) -> float:
-    return record.steady_latency_s
 
 
 def _strategy(search: str | type[SearchStrategy]) -> type[SearchStrategy]:

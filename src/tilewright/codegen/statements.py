@@ -167,7 +167,7 @@ class FunctionWriter:
         while position < end:
             while lanes > end - position:
                 lanes //= 2
-            self.memory.apart = None if twice_read is None else (twice_read, position - loop.begin)
+            self.memory.apart = None if twice_read is None else (twice_read, position > loop.begin)
             frame.bind(loop.var, position, position, position + lanes - 1)
             frame.lane_var, frame.lanes = (loop.var if lanes > 1 else None), lanes
             self.write(loop.body)

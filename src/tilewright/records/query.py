@@ -8,6 +8,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from tilewright.errors import UsageError
@@ -58,10 +59,12 @@ def fastest(records: Iterable[Record]) -> Record | None:
     ran = [record for record in latest(every) if record.latency_s is not None]
     finalists = [record for record in ran if counts[key_of(record), record.trace] > 1]
     if not finalists:
-        return min(ran, key=_steady_latency_s, default=None)
+        return min(ran, key=attrgetter("steady_latency_s"), default=None)
     position = {id(record): n for n, record in enumerate(every)}
     last = max(position[id(record)] for record in finalists)
-    return min([*finalists, *(record for record in ran if position[id(record)] > last)], key=_steady_latency_s)
+    return min(
+        [*finalists, *(record for record in ran if position[id(record)] > last)], key=attrgetter("steady_latency_s")
+    )
 
 
 def best(records: Iterable[Record], task: str, target: str, threads: int) -> Record | None:
@@ -99,7 +102,7 @@ def prune(path: str | os.PathLike[str], keep_best: int) -> tuple[int, int]:
     def thin_out(records: list[Record]) -> list[Record]:
         kept: set[int] = set()
         for group in group_by_task(records).values():
-            valid = sorted((r for r in group if r.latency_s is not None), key=_steady_latency_s)
+            valid = sorted((r for r in group if r.latency_s is not None), key=attrgetter("steady_latency_s"))
             kept.update(id(record) for record in valid[:keep_best])
         thinned = [record for record in records if id(record) in kept]
         numbers.extend((len(records), len(thinned)))
@@ -127,7 +130,3 @@ def _csv(records: Iterable[Record]) -> str:
         row = {name: json.dumps(v) if isinstance(v, list) else v for name, v in record.to_json().items()}
         writer.writerow(row[name] for name in Record.__slots__)
     return out.getvalue()
-
-
-def _steady_latency_s(record: Record) -> float:
-    return record.steady_latency_s

@@ -50,8 +50,13 @@ def parallel_steps(state: SketchState, stage: Stage) -> list[Step]:
         num_iterations *= int(np.max(loop.extent))
     if not names:
         return []
-    fuse: list[Step] = [FuseStep(stage.name, tuple(names))] if len(names) > 1 else []
-    return [*fuse, ParallelStep(stage.name, "@".join(names))]
+    return on_threads(stage.name, names)
+
+
+def on_threads(name: str, loops: list[str]) -> list[Step]:
+    """Neighbouring loops of a stage as one, whose iterations threads share."""
+    fuse: list[Step] = [FuseStep(name, tuple(loops))] if len(loops) > 1 else []
+    return [*fuse, ParallelStep(name, "@".join(loops))]
 
 
 def _num_operations(state: SketchState) -> float:

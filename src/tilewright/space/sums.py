@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.schedule import Stage, Step
+from tilewright.schedule import Stage
 from tilewright.schedule.steps import (
     ComputeAtStep,
-    FuseStep,
-    ParallelStep,
     ReorderStep,
     RFactorStep,
     SplitStep,
@@ -19,6 +17,7 @@ from tilewright.schedule.steps import (
     VectorizeStep,
 )
 from tilewright.space.analysis import fusible_consumer, has_data_reuse
+from tilewright.space.annotation import on_threads
 from tilewright.space.builder import SketchState, open_split
 from tilewright.space.knob import TILE, Choice, Knob, divisors
 from tilewright.space.packing import pack_variants
@@ -62,7 +61,7 @@ def sums_in_lanes(state: SketchState, name: str) -> list[SketchState]:
         SplitStep(name, over.name, (lanes,)),
         RFactorStep(name, in_lanes),
         open_split(host.name, rows.name, Choice(knob, (0,))),
-        *_on_threads(host.name, [axis.name for axis in outer] or [f"{rows.name}.0"]),
+        *on_threads(host.name, [axis.name for axis in outer] or [f"{rows.name}.0"]),
         UnrollStep(host.name, f"{rows.name}.1"),
     )
     tile = f"{rows.name}.0"
@@ -74,11 +73,6 @@ def sums_in_lanes(state: SketchState, name: str) -> list[SketchState]:
     partial = f"{name}.rf"
     state = _register_tile(state.add(ComputeAtStep(partial, host.name, tile)), partial, in_lanes)
     return pack_variants(state, partial)
-
-
-def _on_threads(name: str, loops: list[str]) -> list[Step]:
-    fuse: list[Step] = [FuseStep(name, tuple(loops))] if len(loops) > 1 else []
-    return [*fuse, ParallelStep(name, "@".join(loops))]
 
 
 def _register_tile(state: SketchState, name: str, in_lanes: str) -> SketchState:

@@ -13,13 +13,12 @@ import numpy as np
 from tilewright.schedule import Stage, Step
 from tilewright.schedule.steps import (
     ComputeAtStep,
-    FuseStep,
-    ParallelStep,
     ReorderStep,
     UnrollStep,
     VectorizeStep,
 )
 from tilewright.space.analysis import reused_axes
+from tilewright.space.annotation import on_threads
 from tilewright.space.builder import SketchState, open_pragma, open_split
 from tilewright.space.knob import TILE, UNROLL, Choice, Knob, divisors, tile_table
 from tilewright.te import DTYPES, Axis
@@ -104,7 +103,7 @@ def tile_alone(state: SketchState, name: str) -> SketchState:
     level.append([f"{axis.name}.3" for axis in spatial])
     outer_r, inner_r = ([f"{axis.name}.{n}" for axis in reduce] for n in range(2))
     steps.append(ReorderStep(name, (*level[0], *level[1], *outer_r, *level[2], *inner_r, *level[3])))
-    steps += _parallel(name, level[0])
+    steps += on_threads(name, level[0])
     steps += _register_tile(name, level[3])
     if outer_r:
         steps.append(open_pragma(name, outer_r[-1], Choice(unroll_knob(stage), (0,))))
@@ -124,7 +123,7 @@ def tile_fused(state: SketchState, name: str, consumer: str, at_level: int) -> S
     levels = [[f"{host_axes[axis].name}.{n}" for axis in outer] for n in range(at_level)]
     levels.append([f"{host_axes[axis].name}.{at_level}" for axis in spatial])
     steps.append(ReorderStep(consumer, tuple(loop for level in levels for loop in level)))
-    steps += _parallel(consumer, levels[0])
+    steps += on_threads(consumer, levels[0])
     attach = levels[at_level - 1][-1] if at_level > 1 else "@".join(levels[0])
     steps.append(ComputeAtStep(name, consumer, attach))
     steps.append(VectorizeStep(consumer, levels[at_level][-1]))
@@ -143,11 +142,6 @@ def tile_fused(state: SketchState, name: str, consumer: str, at_level: int) -> S
     if outer_r:
         steps.append(open_pragma(name, outer_r[-1], Choice(unroll_knob(stage), (0,))))
     return state.add(*steps, done=(consumer,))
-
-
-def _parallel(name: str, loops: list[str]) -> list[Step]:
-    steps: list[Step] = [FuseStep(name, tuple(loops))] if len(loops) > 1 else []
-    return [*steps, ParallelStep(name, "@".join(loops))]
 
 
 def _register_tile(name: str, loops: list[str]) -> list[Step]:
