@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.codegen import Target
-from tilewright.measure import Measurement, Measurer
+from tilewright.measure import Measurement, Measurer, Pace
 from tilewright.schedule import Trace
 from tilewright.task import Task
 from tilewright.tuner import Tuner
@@ -35,13 +35,14 @@ class Slowing(Measurer):
         traces: Sequence[Trace],
         best_latency_s: float | None = None,
         on_result: Callable[[int, Measurement], None] | None = None,
-        reference: Trace | None = None,
+        pace: Pace | None = None,
     ) -> list[Measurement]:
-        reference_s = None if reference is None else self._timed(reference).latency_s
+        if pace is not None:
+            pace.see(self.known[pace.reference] * self.pace)
         results = []
         for index, trace in enumerate(traces):
             self.known[trace] = 0.8e-3 / self.pace if index == 1 else 1e-3
-            results.append(replace(self._timed(trace), reference_s=reference_s))
+            results.append(replace(self._timed(trace), pace=1.0 if pace is None else pace.value))
             if on_result is not None:
                 on_result(index, results[-1])
         return results

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 
@@ -16,7 +16,7 @@ from tilewright.compile import build
 from tilewright.cost_model import BoostedTrees, CostModel
 from tilewright.default_schedule import default_trace, estimated_latency_s
 from tilewright.errors import NoValidCandidateError, UsageError
-from tilewright.measure import Measurement, MeasureOptions, Measurer
+from tilewright.measure import Measurement, MeasureOptions, Measurer, Pace
 from tilewright.records import Key, Record, RecordLog, group_by_task, in_names_of, latest, names_of
 from tilewright.runtime import Kernel, default_threads
 from tilewright.schedule import Trace
@@ -31,9 +31,6 @@ NUM_FINALISTS = 12
 QUALIFYING_ROUNDS = 3
 NUM_LAST_FINALISTS = 5
 FINAL_ROUNDS = 7
-# The pace of the machine is that of the fastest of so many recent runs of the reference. Others may be disturbed, and
-# a program must not seem fast because the reference was slow by chance.
-_NUM_REFERENCES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ class Tuner:
         self.scoring = Scoring(target, threads, cost_model or BoostedTrees(seed=seed))
         self.strategy = _strategy(search)(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
-        self._references_s: deque[float] = deque(maxlen=_NUM_REFERENCES)
+        self._known_pace: Pace | None = None
         self.started_s = time.monotonic()
 
     def run(
@@ -169,7 +166,6 @@ class Tuner:
         made: dict[int, Record] = {}
 
         def report(index: int, measurement: Measurement) -> None:
-            self._see_reference(measurement.reference_s)
             made[index] = record = self._record(traces[index], measurement)
             self.records.append(record)
             if log is not None:
@@ -178,14 +174,7 @@ class Tuner:
                 on_trial(measurement)
 
         measurer.turn_to(self.task)
-        reference = self._reference
-        best_s = self.best_latency_s
-        measurer.measure(
-            traces,
-            None if best_s is None else best_s * self._pace,
-            report,
-            None if reference is None else reference.trace,
-        )
+        measurer.measure(traces, self.best_latency_s, report, self._pace)
         self._learn(candidates, [made[index] for index in range(len(candidates))])
         return len(candidates)
 
@@ -195,17 +184,12 @@ class Tuner:
         return next((record for record in self.records if record.latency_s is not None), None)
 
     @property
-    def _pace(self) -> float:
-        """How many times as long as in its own trial the reference takes now."""
+    def _pace(self) -> Pace | None:
+        """The pace of the machine, as soon as there is a program that tells it."""
         reference = self._reference
-        if reference is None or not self._references_s:
-            return 1.0
-        return min(self._references_s) / reference.steady_latency_s
-
-    def _see_reference(self, latency_s: float | None) -> None:
-        """Take in how long the reference took; every candidate up to its next run tells so."""
-        if latency_s is not None and latency_s not in self._references_s:
-            self._references_s.append(latency_s)
+        if self._known_pace is None and reference is not None:
+            self._known_pace = Pace(reference.trace, reference.steady_latency_s)
+        return self._known_pace
 
     def _candidates(self, n: int) -> list[Candidate]:
         """What the strategy asks for; first of all the program of the untuned task, which tuning must not lose to."""
@@ -242,10 +226,14 @@ class Tuner:
     def _measure_again(self, measurer: Measurer, records: Sequence[Record], rounds: int) -> list[Record]:
         """New records of the programs, measured in turns. The first one tells the pace if it is the reference."""
         results = measurer.compare([record.trace for record in records], rounds)
+        pace = self._pace
+        assert pace is not None, "what is measured again ran before"
         if records[0] is self._reference and results[0].latency_s is not None:
-            self._references_s.clear()
-            self._see_reference(results[0].latency_s)
-        return [self._record(record.trace, result) for record, result in zip(records, results, strict=True)]
+            pace.settle(results[0].latency_s)
+        return [
+            self._record(record.trace, replace(result, pace=pace.value))
+            for record, result in zip(records, results, strict=True)
+        ]
 
     @property
     def key(self) -> Key:
@@ -286,7 +274,7 @@ class Tuner:
             build_s=measurement.build_s,
             time=time.time(),
             names=names_of(self.task),
-            pace=self._pace,
+            pace=measurement.pace,
         )
 
     def _progress(self, last: Measurement | None, trials: int) -> Progress:

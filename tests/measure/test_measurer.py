@@ -15,8 +15,9 @@ from tests.measure.programs import BAD, good, illegal, measurer, scale_task
 from tilewright import te
 from tilewright.codegen import Target
 from tilewright.errors import CodegenError, UsageError
-from tilewright.measure import STATUSES, KernelBinary, Measurement, MeasureOptions, Measurer
+from tilewright.measure import STATUSES, KernelBinary, Measurement, MeasureOptions, Measurer, Pace
 from tilewright.measure.compiler import compile_trace
+from tilewright.measure.running import Runner
 from tilewright.schedule import Trace
 from tilewright.task import Task
 
@@ -64,21 +65,31 @@ def test_a_hopeless_candidate_is_timed_once_and_not_checked() -> None:
     assert len(result.runs_s) == 1
 
 
-def test_a_reference_is_timed_beside_the_candidates() -> None:
+def test_the_pace_is_told_by_a_reference_that_is_timed_beside_the_candidates() -> None:
+    pace = Pace(good(32), latency_s=1e-9)
     with measurer() as m:
-        results = m.measure([good(8), good(16)], reference=good(32))
+        results = m.measure([good(8), good(16)], best_latency_s=1e-12, pace=pace)
         without = m.measure([good(8)])
-    assert all(result.reference_s is not None and 0 < result.reference_s < 0.1 for result in results)
-    assert results[0].reference_s == results[1].reference_s, "once for so few"
-    assert without[0].reference_s is None
+    assert results[0].pace == results[1].pace == pace.value > 1, "timed once for so few"
+    assert without[0].pace == 1.0
 
 
 def test_a_reference_that_cannot_be_built_costs_no_candidate() -> None:
     seen: list[int] = []
     with measurer() as m:
-        results = m.measure([good(8)], on_result=lambda i, _: seen.append(i), reference=illegal())
+        results = m.measure([good(8)], on_result=lambda i, _: seen.append(i), pace=Pace(illegal(), 1.0))
     assert seen == [0]
-    assert [(r.status, r.reference_s) for r in results] == [("OK", None)]
+    assert [(r.status, r.pace) for r in results] == [("OK", 1.0)]
+
+
+def test_what_seems_the_best_is_timed_again_beside_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The reference takes a second at a pace of one. It took two, and then the machine sped up.
+    latencies_s = iter([2.0, 0.9, 1.0, 0.9, 0.85, 0.7, 1.0, 0.75])
+    monkeypatch.setattr(Runner, "run", lambda *_: Measurement("OK", next(latencies_s)))
+    with measurer() as m:
+        results = m.measure([good(8), good(16), good(64)], best_latency_s=0.8, pace=Pace(good(32), 1.0))
+    assert [(r.latency_s, r.pace) for r in results] == [(0.9, 1.0), (0.85, 1.0), (0.75, 1.0)]
+    assert next(latencies_s, None) is None
 
 
 def test_packed_constants_and_several_outputs_are_measured_and_checked() -> None:
