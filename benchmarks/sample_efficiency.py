@@ -26,7 +26,8 @@ from tilewright.tuner import TuneResult
 METHOD = (
     "For each seed: a random search, and an evolutionary one with a learned cost model, each of so many trials. "
     "Both winners are timed in turns; the ratio is the random winner's time by the other's, the median over the seeds. "
-    "`reached after` is the first trial of the evolutionary search that measured no slower than the best random trial."
+    "`reached after` is the first trial of the evolutionary search that measured no slower than the best random trial; "
+    "the two ran at different times, when the machine may have been faster or slower, so that it is a hint only."
 )
 WORKLOADS = (
     "c2d:1x14x14x256,256,3x3,s1,p1",
