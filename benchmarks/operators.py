@@ -125,7 +125,7 @@ def as_table(rows: Sequence[Row]) -> str:
     cells = [
         [
             row.workload, str(row.threads), str(row.trials), str(row.failed_trials), f"{row.tuning_s:.0f} s",
-            milliseconds(row.ours_ms), milliseconds(row.peer_ms), row.failure or row.peer, f"{row.ratio:.2f}",
+            milliseconds(row.ours_ms), milliseconds(row.peer_ms), row.failure or row.peer, f"{row.ratio:.3f}",
         ]
         for row in rows
     ]  # fmt: skip
@@ -141,8 +141,8 @@ def as_table(rows: Sequence[Row]) -> str:
 
 def _why(row: Row) -> str:
     """A line about a case in which torch is faster."""
-    fastest = "" if row.best_ratio is None else f", {row.best_ratio:.2f} in the fastest turns of both"
-    return f"{row.workload}: {row.ratio:.2f} of torch{fastest}; by the analytical model {row.bottleneck or 'unknown'}"
+    fastest = "" if row.best_ratio is None else f", {row.best_ratio:.3f} in the fastest turns of both"
+    return f"{row.workload}: {row.ratio:.3f} of torch{fastest}; by the analytical model {row.bottleneck or 'unknown'}"
 
 
 def as_json(rows: Sequence[Row]) -> str:
@@ -162,7 +162,7 @@ def as_json(rows: Sequence[Row]) -> str:
 def _verdict(row: Row) -> str:
     if row.failure:
         return f"failed: {row.failure}"
-    return f"{milliseconds(row.ours_ms)}, {row.peer} {milliseconds(row.peer_ms)}: ratio {row.ratio:.2f}"
+    return f"{milliseconds(row.ours_ms)}, {row.peer} {milliseconds(row.peer_ms)}: ratio {row.ratio:.3f}"
 
 
 def _report(progress: Progress) -> None:

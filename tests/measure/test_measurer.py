@@ -77,7 +77,7 @@ def test_the_pace_is_told_by_a_reference_that_is_timed_beside_the_candidates() -
 def test_a_reference_that_cannot_be_built_costs_no_candidate() -> None:
     seen: list[int] = []
     with measurer() as m:
-        results = m.measure([good(8)], on_result=lambda i, _: seen.append(i), pace=Pace(illegal(), 1.0))
+        results = m.measure([good(8)], 1.0, lambda i, _: seen.append(i), Pace(illegal(), 1.0))
     assert seen == [0]
     assert [(r.status, r.pace) for r in results] == [("OK", 1.0)]
 
