@@ -25,7 +25,7 @@ help:
 	@echo "make bench-networks  networks with zero trials and tuned, next to onnxruntime and openvino; over an hour"
 	@echo "make bench-scheduler the gradient task scheduler next to round-robin; half an hour"
 	@echo "make bench-loading   how long a compiled resnet50 takes to load, and its memory, next to onnxruntime"
-	@echo "make fuzz    random schedules against NumPy for SECONDS=$(SECONDS)"
+	@echo "make fuzz    random schedules, graphs and damaged files for SECONDS=$(SECONDS)"
 	@echo "make qemu    only the tests that run aarch64 code"
 	@echo "make hooks   install the pre-commit hooks"
 
@@ -94,7 +94,7 @@ bench-loading: $(PEERS_INSTALLED)
 bench-tuner: bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation
 
 fuzz: $(INSTALLED)
-	$(BIN)/python -m tilewright.testing.fuzz --seconds $(SECONDS)
+	$(BIN)/python -m tilewright.testing.fuzz all --seconds $(SECONDS) --jobs 2
 
 qemu: $(INSTALLED) cross-tools
 	@$(HAVE_CROSS) || { echo "make: install the Debian packages $(CROSS_PACKAGES) first" >&2; exit 1; }

@@ -5,6 +5,7 @@ Each family of programs runs in processes of its own, so that a crash of generat
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -20,7 +21,7 @@ SCHEDULES_PER_CASE = 4
 
 
 def _fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tilewright.testing.fuzz", *arguments]
+    command = [sys.executable, "-m", "tilewright.testing.fuzz", "schedules", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
@@ -29,7 +30,7 @@ def test_random_schedules_equal_numpy(family: str) -> None:
     print(f"seed {SEED}")
     result = _fuzz("--program", family, "--seed", str(SEED), "--cases", str(CASES_PER_FAMILY), "--seconds", "500")
     assert result.returncode == 0, f"seed {SEED}\n{result.stdout}\n{result.stderr}"
-    assert f"{CASES_PER_FAMILY * SCHEDULES_PER_CASE} schedules  all equal NumPy" in result.stdout
+    assert f"{CASES_PER_FAMILY}  all {SCHEDULES_PER_CASE} schedules equal NumPy" in result.stdout
 
 
 def test_enough_schedules_and_families() -> None:
@@ -39,9 +40,20 @@ def test_enough_schedules_and_families() -> None:
 
 def test_seed_is_printed_first_and_progress_counts() -> None:
     result = _fuzz("--program", "scalar", "--cases", "2", "--seconds", "60")
-    first, *_, last = result.stdout.splitlines()
+    first, *_, last = result.stderr.splitlines()
     assert re.fullmatch(r"seed \d+", first)
-    assert re.fullmatch(r" *\d+\.\d s  2 programs  8 schedules  all equal NumPy", last)
+    assert re.fullmatch(r"schedules +\d+\.\d s  2 cases: all 4 schedules equal NumPy 2", last)
+
+
+def test_result_is_printed_as_json() -> None:
+    result = _fuzz("--program", "scalar", "--cases", "2", "--seed", "5", "--format", "json")
+    assert json.loads(result.stdout) == {
+        "kind": "schedules",
+        "seed": 5,
+        "cases": 2,
+        "labels": {"all 4 schedules equal NumPy": 2},
+        "failures": [],
+    }
 
 
 def test_unknown_program_is_wrong_usage() -> None:

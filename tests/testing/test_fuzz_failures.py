@@ -1,19 +1,18 @@
-"""What the fuzzer does when something fails: real crashes, hangs and wrong answers, found, shrunk and reported."""
+"""What the fuzzer of schedules does when one fails: real crashes and wrong answers, found, shrunk and reported."""
 
 from __future__ import annotations
 
 import os
 import signal
-import time
 from dataclasses import dataclass
 
 import pytest
 
 from tilewright.schedule import Schedule
 from tilewright.task import Task
-from tilewright.testing.fuzz import Case, report, run
-
-TIMEOUT_S = 3.0
+from tilewright.testing.fuzz import harness
+from tilewright.testing.fuzz.harness import Limits
+from tilewright.testing.fuzz.schedules import Case, Schedules, report
 
 
 def _splits(schedule: Schedule) -> bool:
@@ -34,13 +33,6 @@ class CrashingCase(Case):
 
 
 @dataclass(frozen=True, slots=True)
-class HangingCase(Case):
-    def check(self, task: Task, schedule: Schedule, number: int) -> None:
-        if len(schedule.steps) >= 3:
-            time.sleep(600)
-
-
-@dataclass(frozen=True, slots=True)
 class BrokenCase(Case):
     def check(self, task: Task, schedule: Schedule, number: int) -> None:
         if _splits(schedule):
@@ -58,27 +50,19 @@ class BrokenCase(Case):
 def test_failure_is_found_shrunk_and_reported(
     case: Case, kind: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    failure = run(case, seconds=120, timeout_s=60)
-    assert failure is not None
-    assert (failure.outcome.kind, type(failure.case)) == (kind, type(case))
-    report(failure)
+    (failure,) = harness.run(Schedules(case), case.seed, Limits(120, is_first_failure_last=True)).failures
+    assert failure.kind == kind
+    failed = Schedules(case).case(failure.seed)
+    assert type(failed) is type(case)
+    report(failed)
     printed = capsys.readouterr().out
-    assert "FAILED" in printed
-    assert f"{kind} in program elementwise, schedule {failure.number}, seed {failure.case.seed}" in printed
+    assert f"{kind} in program elementwise, schedule " in printed
     assert text in printed
-    assert f"--program elementwise --seed {failure.case.seed} --cases 1" in printed
+    assert f"--program elementwise --seed {failure.seed} --cases 1" in printed
     shrunk = printed.split("shrinking ...")[1]
     assert shrunk.count('s["') == 1
     assert ".split(" in shrunk
     assert "def elementwise(" in shrunk
-
-
-def test_hang_is_a_failure_and_ends_in_time() -> None:
-    start = time.monotonic()
-    failure = run(HangingCase(3, "scalar"), seconds=120, timeout_s=TIMEOUT_S)
-    assert failure is not None
-    assert failure.outcome.kind == "hang"
-    assert time.monotonic() - start < 60
 
 
 def test_same_seed_gives_the_same_case() -> None:
