@@ -165,9 +165,9 @@ def test_wrong_calls_are_explained(session: InferenceSession, names: Any, feed: 
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2", 10**30])
 def test_a_wrong_number_of_threads(threads: Any) -> None:
-    with pytest.raises(UsageError, match="it must be a whole number of at least 1"):
+    with pytest.raises(UsageError, match="threads is .*; it must be a whole number from 1 to 512"):
         InferenceSession(compiled(two_inputs()), threads=threads)
 
 

@@ -57,13 +57,9 @@ def choose(arguments: argparse.Namespace) -> Chosen:
 
 def num_threads(arguments: argparse.Namespace) -> int:
     """What --threads says."""
-    from tilewright.runtime import default_threads
+    from tilewright.runtime import checked_threads
 
-    if arguments.threads is None:
-        return default_threads()
-    if arguments.threads < 1:
-        raise UsageError(f"--threads is {arguments.threads}; it must be at least 1")
-    return int(arguments.threads)
+    return checked_threads(arguments.threads, "--threads")
 
 
 def sketches_of(task: Task, target: Target, threads: int) -> list[Sketch]:

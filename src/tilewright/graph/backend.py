@@ -19,7 +19,7 @@ from tilewright.graph.compilation import naive_trace
 from tilewright.graph.compiled import CompiledModel
 from tilewright.graph.pipeline import compile_network
 from tilewright.graph.session import InferenceSession, NodeArg
-from tilewright.runtime import default_threads
+from tilewright.runtime import checked_threads
 
 _SCHEDULES = ("default", "naive")
 
@@ -32,7 +32,7 @@ class BackendRep(base.BackendRep):  # type: ignore[misc]
 
     def __init__(self, model: ModelProto, threads: int | None, schedule: str) -> None:
         self._model = model
-        self._threads = threads or default_threads()
+        self._threads = checked_threads(threads)
         self._is_naive = schedule == "naive"
         self._sessions: dict[tuple[tuple[int, ...], ...], InferenceSession] = {}
         constants = {tensor.name for tensor in model.graph.initializer}

@@ -14,7 +14,7 @@ from tilewright.graph.compiled import CompiledModel
 from tilewright.graph.groups import Partition
 from tilewright.graph.kernel_workers import DefaultTrace
 from tilewright.records import Key, Record, fastest_of, group_by_task, read_records
-from tilewright.runtime import default_threads
+from tilewright.runtime import checked_threads
 from tilewright.schedule import Trace
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def compile_network(
     gives. `shapes` are those of inputs that the model leaves open.
     """
     chosen = _target(target)
-    num_threads = threads or default_threads()
+    num_threads = checked_threads(threads)
     cut = partition_network(source, shapes)
     return compile_model(
         cut,

@@ -20,6 +20,7 @@ from tilewright.graph.artifact import SUFFIX, is_artifact, load
 from tilewright.graph.compiled import CompiledModel, Value
 from tilewright.graph.graph import TensorType
 from tilewright.graph.program import FallbackFactory, Program, StepTime
+from tilewright.runtime import checked_threads
 
 if TYPE_CHECKING:
     from tilewright.codegen import Target
@@ -68,7 +69,7 @@ class InferenceSession:
         most to use, all processors by default. `on_progress` is called with how many kernels are compiled, and of how
         many. `fallback` replaces the reference evaluator of ONNX for operators that have no kernel.
         """
-        _check_threads(threads)
+        checked_threads(threads)
         compiled = _compiled_model(model)
         if compiled is None:
             from tilewright.graph.pipeline import compile_network
@@ -162,12 +163,6 @@ def _compiled_model(model: Source | CompiledModel) -> CompiledModel | None:
     path = os.fspath(model)
     is_compiled = path.endswith(SUFFIX) or (os.path.isfile(path) and is_artifact(path))
     return load(path) if is_compiled else None
-
-
-def _check_threads(threads: object) -> None:
-    if threads is None or (isinstance(threads, int) and not isinstance(threads, bool) and threads >= 1):
-        return
-    raise UsageError(f"threads is {threads!r}; it must be a whole number of at least 1")
 
 
 def _check_compiled(model: CompiledModel, threads: int | None, **options: object) -> None:
