@@ -10,10 +10,9 @@ from tilewright.codegen import Target
 from tilewright.cost_model.analytical import score_schedule
 from tilewright.default_schedule import best_trace, default_trace, estimated_latency_s
 from tilewright.features import Hardware
-from tilewright.measure.reference import plain_schedule
 from tilewright.records import Record
 from tilewright.schedule import Trace
-from tilewright.space import SpaceOptions, derive
+from tilewright.space import SpaceOptions, derive, plain_schedule
 from tilewright.task import Task
 from tilewright.testing.check import check_program
 from tilewright.testing.programs import FAMILIES, random_task

@@ -10,11 +10,10 @@ import numpy.typing as npt
 from tilewright.codegen import Target
 from tilewright.cost_model.analytical import score_schedule
 from tilewright.features import Hardware
-from tilewright.measure.reference import plain_schedule
 from tilewright.records import Key, Record, fastest_of, group_by_task
 from tilewright.schedule import Trace
 from tilewright.search.operators import mutate
-from tilewright.space import Sketch, SpaceOptions, derive, is_legal
+from tilewright.space import Sketch, SpaceOptions, derive, is_legal, plain_schedule
 from tilewright.space.knob import IntArray
 from tilewright.task import Task
 

@@ -193,14 +193,21 @@ class Tuner:
 
     def _candidates(self, n: int) -> list[Candidate]:
         """What the strategy asks for; first of all the program of the untuned task, which tuning must not lose to."""
-        if self.records or not self.strategy.uses_scores:
+        if self.records:
             return self.strategy.ask(n)
+        if not self.strategy.uses_scores:
+            return self.strategy.ask(n) or self._untuned()
+        first = self._untuned()
+        return [*first, *self.strategy.ask(n - len(first))]
+
+    def _untuned(self) -> list[Candidate]:
+        """The program of the untuned task, if it is in the space."""
         untuned = default_trace(self.task, self.target, self.threads)
         for position, sketch in enumerate(self.sketches):
             row = sketch.row_of(untuned)
             if row is not None:
-                return [self.strategy.take(position, row), *self.strategy.ask(n - 1)]
-        return self.strategy.ask(n)
+                return [self.strategy.take(position, row)]
+        return []
 
     def compare_finalists(
         self, measurer: Measurer, log: RecordLog | None, max_finalists: int = NUM_FINALISTS, rounds: int = FINAL_ROUNDS

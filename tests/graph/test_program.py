@@ -403,6 +403,22 @@ def test_an_error_of_another_process_is_raised_here(monkeypatch: pytest.MonkeyPa
         compiled(many_kernels(12), default_trace=choose_badly)
 
 
+def test_a_default_that_cannot_be_compiled_gives_way_to_the_last_resort(caplog: pytest.LogCaptureFixture) -> None:
+    partition = many_kernels(1)
+    given = input_of(7)
+    model = compiled(partition, default_trace=choose_badly, last_resort=Trace())
+    assert np.array_equal(Program(model)([given])[0], given * 2)
+    assert len(caplog.records) == 1
+    caplog.clear()
+
+
+def test_a_recorded_program_that_cannot_be_compiled_has_no_last_resort() -> None:
+    partition = many_kernels(1)
+    task = partition.tasks[0].task
+    with pytest.raises(ScheduleError, match="nowhere"):
+        compile_model(partition, {task.hash: choose_badly(task)}, Target.native(), 1, last_resort=Trace())
+
+
 def test_a_network_for_another_machine_has_the_same_packed_weights() -> None:
     partition = residual(num_blocks=1)
     other = compile_model(partition, {}, Target.parse("aarch64"), 2, default_trace=packing_trace)

@@ -139,6 +139,7 @@ def compile_partition(partition: Partition, records: str | None, target: Target,
     from tilewright.default_schedule import default_trace
     from tilewright.graph.compilation import compile_model
     from tilewright.graph.pipeline import recorded_traces
+    from tilewright.schedule import Trace
 
     line = StatusLine()
     traces = recorded_traces(partition, records or (), target, threads)
@@ -148,6 +149,7 @@ def compile_partition(partition: Partition, records: str | None, target: Target,
         target,
         threads,
         default_trace=partial(default_trace, target=target, threads=threads),
+        last_resort=Trace(),
         on_progress=lambda done, total: line.show(f"compiling: {done} of {total} kernels", is_last=done == total),
     )
     line.finish()

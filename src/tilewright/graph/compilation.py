@@ -39,17 +39,20 @@ def compile_model(
     threads: int,
     *,
     default_trace: DefaultTrace = naive_trace,
+    last_resort: Trace | None = None,
     on_progress: Progress | None = None,
 ) -> CompiledModel:
     """Compile a network. `traces` are by the hashes of their tasks; `default_trace` serves those that have none.
 
+    `last_resort` takes the place of a default that cannot be compiled; without it, that is an error.
     Equal tasks share their code. Every constant is packed here, once; what only packed forms are read of is not kept.
     """
     tasks = [weighted.task for weighted in partition.tasks]
-    jobs = [
-        KernelJob(task, traces.get(task.hash, default_trace), target, threads, f"tw_{index}")
-        for index, task in enumerate(tasks)
-    ]
+    jobs: list[KernelJob] = []
+    for index, task in enumerate(tasks):
+        trace = traces.get(task.hash)
+        choice = (default_trace, last_resort) if trace is None else (trace, None)
+        jobs.append(KernelJob(task, choice[0], target, threads, f"tw_{index}", choice[1]))
     report = on_progress or (lambda done, total: None)
     compiled = compile_kernels(jobs, lambda done: report(done, len(jobs)))
     constants = _Constants(partition, {task.hash: job for task, job in zip(tasks, compiled, strict=True)}, threads)

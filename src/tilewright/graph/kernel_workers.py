@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import pickle
 import socket
@@ -24,12 +25,14 @@ from typing import TypeAlias
 from tilewright.binary import KernelBinary
 from tilewright.codegen import Target
 from tilewright.compile import compile_schedule
-from tilewright.errors import TilewrightError
+from tilewright.errors import CodegenError, LoweringError, ScheduleError, TilewrightError
 from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
 from tilewright.task import Task
 
 DefaultTrace: TypeAlias = Callable[[Task], Trace]
+
+_LOGGER = logging.getLogger(__name__)
 
 # Starting a process takes about as long as compiling this many kernels.
 _JOBS_A_PROCESS = 4
@@ -44,13 +47,17 @@ serve(int(sys.argv[2]))
 
 @dataclass(frozen=True, slots=True)
 class KernelJob:
-    """One kernel to compile: by its trace, or by the one that `default_trace` chooses."""
+    """One kernel to compile: by its trace, or by the one that `default_trace` chooses.
+
+    `last_resort` takes the place of a trace that cannot be compiled.
+    """
 
     task: Task
     trace: Trace | DefaultTrace
     target: Target
     threads: int
     symbol_prefix: str
+    last_resort: Trace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +141,16 @@ class _Work:
 
 def compile_job(job: KernelJob) -> CompiledJob:
     """Compile one kernel in this process."""
-    trace = _chosen(job)
+    try:
+        return _compiled(job, _chosen(job))
+    except (ScheduleError, LoweringError, CodegenError) as error:
+        if job.last_resort is None:
+            raise
+        _LOGGER.debug("the default program of task %s cannot be compiled: %r", job.task.name, error)
+        return _compiled(job, job.last_resort)
+
+
+def _compiled(job: KernelJob, trace: Trace) -> CompiledJob:
     compiled = compile_schedule(trace.apply(job.task), job.target, job.threads, job.symbol_prefix)
     binary = KernelBinary.of(compiled)
     if not binary.packs or job.target.is_native:

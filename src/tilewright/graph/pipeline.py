@@ -51,6 +51,7 @@ def compile_network(
         chosen,
         num_threads,
         default_trace=default_trace or partial(best_guess, target=chosen, threads=num_threads),
+        last_resort=Trace() if default_trace is None else None,
         on_progress=on_progress,
     )
 

@@ -1,9 +1,11 @@
 """The space of programs: knobs, sketches, the rules that derive them, and candidates as rows."""
 
 from tilewright.space.builder import SketchState, SpaceOptions
+from tilewright.space.derivation import derive
 from tilewright.space.knob import Choice, Knob
 from tilewright.space.legality import is_legal
-from tilewright.space.rules import DEFAULT_RULES, Rule, derive
+from tilewright.space.plain import plain_schedule
+from tilewright.space.rules import DEFAULT_RULES, Rule
 from tilewright.space.sketch import Candidate, Sketch
 
 __all__ = [
@@ -17,4 +19,5 @@ __all__ = [
     "SpaceOptions",
     "derive",
     "is_legal",
+    "plain_schedule",
 ]

@@ -1,4 +1,4 @@
-"""The derivation rules, and the recursion that applies them to the stages from the last to the first.
+"""The derivation rules: `derivation.py` applies them to the stages of a task, from the last to the first.
 
 A rule is a class with `matches` and `apply`. Where a rule matches it gives the states that go on from there; a rule
 that is exclusive keeps those below it from being tried. User rules come first:
@@ -15,20 +15,17 @@ that is exclusive keeps those below it from being tried. User rules come first:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import CacheWriteStep, ComputeInlineStep
 from tilewright.space import analysis
-from tilewright.space.builder import SketchState, SpaceOptions
+from tilewright.space.builder import SketchState
 from tilewright.space.columns import columns_host, fuse_columns
-from tilewright.space.finish import finish, locate
+from tilewright.space.finish import locate
 from tilewright.space.packing import pack_variants
 from tilewright.space.rows import fuse_rows, parallel_partials, rows_of
-from tilewright.space.sketch import Sketch
 from tilewright.space.sums import summed_axis, sums_in_lanes
 from tilewright.space.tiling import tile_alone, tile_fused
-from tilewright.task import Task
 
 
 class Rule(ABC):
@@ -201,28 +198,3 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     MultiLevelTiling(),
     Skip(),
 )
-
-
-def derive(task: Task, options: SpaceOptions, rules: Sequence[Rule] = DEFAULT_RULES) -> list[Sketch]:
-    """All sketches of a task."""
-    order = [t.name for t in reversed(task.stages)]
-    finished: list[SketchState] = []
-    _derive(SketchState(task, options), order, rules, finished)
-    return [Sketch(task, finish(state).steps, f"sketch {n}") for n, state in enumerate(finished)]
-
-
-def _derive(state: SketchState, order: list[str], rules: Sequence[Rule], finished: list[SketchState]) -> None:
-    if not order:
-        finished.append(state)
-        return
-    name, *rest = order
-    stage = state.stage(name)
-    if name in state.done or stage.is_inlined:
-        _derive(state, rest, rules, finished)
-        return
-    for rule in rules:
-        if rule.matches(state, stage):
-            for following in rule.apply(state, stage):
-                _derive(following, rest, rules, finished)
-            if rule.is_exclusive:
-                return

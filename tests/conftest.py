@@ -1,0 +1,20 @@
+"""What holds in every test."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+_TOLERANT = ("tilewright.space.derivation", "tilewright.graph.kernel_workers")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_dropped(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Sketches and programs that give way to plainer ones hide bugs: a test that means it calls `caplog.clear()`."""
+    for name in _TOLERANT:
+        caplog.set_level(logging.DEBUG, logger=name)
+    yield
+    dropped = [record.getMessage() for record in caplog.get_records("call") if record.name in _TOLERANT]
+    assert not dropped

@@ -1,0 +1,112 @@
+"""Rules that fail: each costs its own sketches, and the plain program is always there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.default_schedule import default_trace
+from tilewright.errors import ScheduleError
+from tilewright.schedule import Stage
+from tilewright.schedule.steps import UnrollStep, VectorizeStep
+from tilewright.space import DEFAULT_RULES, Rule, SketchState, SpaceOptions, derive, plain_schedule
+from tilewright.space.builder import open_split
+from tilewright.space.knob import TILE, Choice, Knob
+from tilewright.task import Task
+
+OPTIONS = SpaceOptions(tw.Target.parse("haswell"), threads=2)
+
+
+def scaled(rows: int = 8, columns: int = 4096) -> Task:
+    x = te.placeholder((rows, columns), name="X")
+    return Task([x], te.compute((rows, columns), lambda i, j: x[i, j] * 2.0, "Y"))
+
+
+class Failing(Rule):
+    """Matches everything, and fails in one of the ways in which rules do."""
+
+    name = "failing"
+    is_exclusive = True
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return True
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        raise self.error
+
+
+class UnrollsTooMuch(Rule):
+    """Gives a sketch whose middle choice can be applied and others cannot."""
+
+    name = "unrolls_too_much"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return True
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        sizes = np.asarray([4096, 8, 4096], np.int64)[:, None]
+        split = open_split(stage.name, "j", Choice(Knob("j", TILE, sizes), (0,)))
+        return [state.add(split, UnrollStep(stage.name, "j.1"))]
+
+
+class VectorizesOuter(Rule):
+    """Gives a state that cannot be finished."""
+
+    name = "vectorizes_outer"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return True
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        broken = state.add()
+        broken.steps = (VectorizeStep(stage.name, "nowhere"),)
+        return [broken]
+
+
+def steps_of(task: Task, *rules: Rule) -> list[tuple[str, ...]]:
+    return [tuple(map(str, sketch.steps)) for sketch in derive(task, OPTIONS, rules)]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Failing(ScheduleError("no such loop")),
+        Failing(AssertionError()),
+        Failing(IndexError("list index out of range")),
+        UnrollsTooMuch(),
+        VectorizesOuter(),
+    ],
+)
+def test_a_rule_that_fails_costs_its_own_sketches_alone(rule: Rule, caplog: pytest.LogCaptureFixture) -> None:
+    task = scaled()
+    assert steps_of(task, rule, *DEFAULT_RULES) == steps_of(task, *DEFAULT_RULES)
+    assert len(caplog.records) == 1, "those who look for it are told"
+    caplog.clear()
+
+
+def test_a_task_whose_rules_all_fail_has_the_plain_program(caplog: pytest.LogCaptureFixture) -> None:
+    task = scaled()
+    plain = tuple(map(str, plain_schedule(task, OPTIONS.target, OPTIONS.threads).steps))
+    assert steps_of(task, Failing(ScheduleError("no such loop"))) == [plain]
+    caplog.clear()
+
+
+def test_the_default_of_a_task_whose_rules_all_fail_is_the_plain_program(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = scaled()
+    rules = [Failing(ScheduleError("no such loop"))]
+    monkeypatch.setattr("tilewright.default_schedule.derive", lambda task, options: derive(task, options, rules))
+    plain = plain_schedule(task, OPTIONS.target, OPTIONS.threads)
+    assert default_trace(task, OPTIONS.target, OPTIONS.threads) == plain.trace
+    caplog.clear()
+
+
+def test_other_errors_of_a_users_rule_are_raised() -> None:
+    with pytest.raises(TypeError, match="a typing error"):
+        derive(scaled(), OPTIONS, [Failing(TypeError("a typing error")), *DEFAULT_RULES])
