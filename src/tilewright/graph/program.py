@@ -136,9 +136,9 @@ class _FallbackStep:
     def run(self, arrays: _Arrays) -> None:
         operands = [None if o is None else self._operand(o, arrays) for o in self._call.operands]
         results = self._evaluate(operands)
-        for name, result in zip(self._call.node.outputs, results, strict=True):
+        for name, result, known in zip(self._call.node.outputs, results, self._call.output_types, strict=True):
             if name:
-                arrays[name] = self._checked(name, _bits(_owned(result, operands)))
+                arrays[name] = self._checked(name, _bits(_owned(result, operands)), known)
 
     def profile(self, arrays: _Arrays) -> list[StepTime]:
         start_s = time.perf_counter()
@@ -153,18 +153,17 @@ class _FallbackStep:
 
         return found.view(ml_dtypes.bfloat16)
 
-    def _checked(self, name: str, result: Any) -> Any:
-        """A value that a kernel reads has the type that the kernel was compiled for."""
-        wanted = self._types.get(name)
-        if wanted is None:
+    def _checked(self, name: str, result: Any, known: TensorType | None) -> Any:
+        """A value has the shape that the network was compiled for; one that a kernel reads also the type."""
+        if known is None or not isinstance(result, np.ndarray):
             return result
-        array = np.asarray(result, numpy_dtype(wanted.dtype), order="C")
-        if array.shape != wanted.shape:
+        if result.shape != known.shape:
             raise ModelError(
-                f"the reference evaluator gave {name} the shape {array.shape} in node {self._call.node}, but the "
-                f"network was compiled for {wanted.shape}; check the shapes that the model states"
+                f"the reference evaluator gave {name} the shape {result.shape} in node {self._call.node}, but the "
+                f"network was compiled for {known.shape}; check the shapes that the model states"
             )
-        return array
+        wanted = self._types.get(name)
+        return result if wanted is None else np.asarray(result, numpy_dtype(wanted.dtype), order="C")
 
 
 def _load(model: CompiledModel) -> tuple[list[int], object]:

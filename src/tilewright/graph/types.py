@@ -16,7 +16,7 @@ from tilewright import te
 from tilewright.errors import ExpressionError, ModelError
 from tilewright.graph.graph import OWN, Node, TensorType
 from tilewright.graph.onnx_protos import captures_of, node_to_proto, schema_of, static_type, type_proto
-from tilewright.graph.operators import Call, NotCompilableError, express
+from tilewright.graph.operators import Call, MisfitError, NotCompilableError, express
 
 Types: TypeAlias = Mapping[str, TensorType | None]
 Constants: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
@@ -42,6 +42,9 @@ def expressed_types(node: Node, types: Types, constants: Constants) -> tuple[Ten
             for position, name in enumerate(node.inputs)
         ]
         outputs = express(Call(node, tensors, [constants.get(name) for name in node.inputs]))
+    except MisfitError as error:
+        protos = {name: type_proto(known) for name in node.inputs if (known := types.get(name)) is not None}
+        raise _misfit(node, protos, error) from error
     except ExpressionError as error:
         raise NotCompilableError(str(error)) from error
     found = [TensorType(output.dtype, tuple(output.shape)) for output in outputs[: len(node.outputs)]]
@@ -69,12 +72,20 @@ def onnx_types(node: Node, protos: Mapping[str, TypeProto], constants: Constants
     try:
         found = _inferred(node, protos, constants)
     except (InferenceError, ValidationError) as error:
-        inputs = ", ".join(_described(name, protos) for name in node.inputs if name)
-        raise ModelError(
-            f"node {node} ({node.op}) does not fit its inputs {inputs}: {error}; "
-            f"correct the model, or the shapes given for its inputs"
-        ) from error
+        raise _misfit(node, protos, error) from error
+    for name in node.outputs:
+        known = static_type(found.get(name))
+        if known is not None and any(extent < 0 for extent in known.shape):
+            raise _misfit(node, protos, f"its output {name} would have the shape {known.shape}")
     return tuple(found.get(name) for name in node.outputs)
+
+
+def _misfit(node: Node, protos: Mapping[str, TypeProto], reason: object) -> ModelError:
+    inputs = ", ".join(_described(name, protos) for name in node.inputs if name)
+    return ModelError(
+        f"node {node} ({node.op}) does not fit its inputs {inputs}: {reason}; "
+        f"correct the model, or the shapes given for its inputs"
+    )
 
 
 def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants) -> dict[str, TypeProto]:

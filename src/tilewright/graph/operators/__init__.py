@@ -28,10 +28,11 @@ from tilewright.graph.operators import transposed_convolution as transposed_conv
 from tilewright.graph.operators import trigonometry as trigonometry
 from tilewright.graph.operators.registry import (
     Call,
+    MisfitError,
     NotCompilableError,
     express,
     has_expression,
     operator,
 )
 
-__all__ = ["Call", "NotCompilableError", "express", "has_expression", "operator"]
+__all__ = ["Call", "MisfitError", "NotCompilableError", "express", "has_expression", "operator"]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from tilewright import te
-from tilewright.graph.operators.layout import Layout, spatial_operator
+from tilewright.graph.operators.layout import Layout, groups_of, spatial_operator
 from tilewright.graph.operators.moments import Moments, moments, reciprocal_deviation
 from tilewright.graph.operators.precision import widen
 from tilewright.graph.operators.reductions import Reduction
-from tilewright.graph.operators.registry import Call, NotCompilableError
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError
 from tilewright.te import Expr, ExprLike, Tensor
 
 OfElement: TypeAlias = Callable[[Sequence[Expr]], Expr]
@@ -63,7 +63,7 @@ def group_normalization(call: Call, layout: Layout) -> Tensor:
     """Groups of channels of each image; before opset 21 with one scale and one bias for each group."""
     X = call.tensor(0)
     batch, sizes, (num_channels,) = layout.split(X.shape)
-    num_groups = call.attribute("num_groups", 1)
+    num_groups = groups_of(call, "num_groups", num_channels)
     in_group = num_channels // num_groups
     shape = (batch, num_groups, in_group, *sizes)
     plan = Reduction(shape, tuple(range(2, len(shape))), keeps_dims=False)
@@ -89,7 +89,10 @@ def _normal(
 def _affine(call: Call, layout: Layout, mean: OfElement, deviation: OfElement, scale: Tensor) -> Tensor:
     """(x - mean) * deviation * scale + bias, where scale and bias belong to channels, or to groups of them."""
     X, bias = call.tensor(0), call.tensor(2)
-    per_scale = layout.channel(X.shape) // scale.shape[0]
+    num_channels = layout.channel(X.shape)
+    if scale.shape != bias.shape or num_channels % scale.shape[0]:
+        raise MisfitError(f"scale {scale.shape} and bias {bias.shape} do not fit {num_channels} channels")
+    per_scale = num_channels // scale.shape[0]
 
     def element(*i: Expr) -> Expr:
         c = layout.channel(i) if per_scale == 1 else layout.channel(i) // per_scale

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilewright import te
-from tilewright.graph.operators.layout import Layout, spatial_operator
-from tilewright.graph.operators.registry import Call, NotCompilableError
+from tilewright.graph.operators.layout import Layout, groups_of, spatial_operator
+from tilewright.graph.operators.registry import Call, MisfitError
 from tilewright.graph.operators.window import Window, pad_windows, windows
 from tilewright.te import Expr, Tensor
 
@@ -50,10 +50,17 @@ class Filter:
         return self.tensor[(*taps, c, f) if self.layout.is_channels_last else (f, c, *taps)]
 
 
+def filter_of(call: Call, position: int, layout: Layout) -> Filter:
+    """The weights that an operand gives."""
+    W = call.tensor(position)
+    num_outputs = W.shape[-1 if layout.is_channels_last else 0]
+    return Filter(W, layout, groups_of(call, "group", num_outputs))
+
+
 @spatial_operator("Conv")
 def conv(call: Call, layout: Layout) -> Tensor:
     X, bias = call.tensor(0), call.optional(2)
-    weights = Filter(call.tensor(1), layout, call.attribute("group", 1))
+    weights = filter_of(call, 1, layout)
     dimensions = windows(call, layout.spatial(X.shape), weights.kernel)
     P = pad_windows(call, X, layout, dimensions)
     summed = convolve(call, P, weights, dimensions, lambda x, w, f: x * w)
@@ -73,7 +80,7 @@ def convolve(
     """
     layout, group, num_inputs, num_outputs = weights.layout, weights.group, weights.num_inputs, weights.num_outputs
     if layout.channel(P.shape) != group * num_inputs:
-        raise NotCompilableError(f"{call.node.op} has weights for another number of channels than its input has")
+        raise MisfitError(f"{call.node.op} has weights for another number of channels than its input has")
     taps = [te.reduce_axis(w.kernel, f"r{d}") for d, w in enumerate(dimensions)]
     is_depthwise = group > 1 and num_inputs == 1
     c = None if is_depthwise else te.reduce_axis(num_inputs, "c")

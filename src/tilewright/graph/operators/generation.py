@@ -61,7 +61,7 @@ def number_range(call: Call) -> Tensor:
     dtype = call.tensor(0).dtype
     if step == 0:
         raise NotCompilableError("Range has a step of 0")
-    (number,) = check_not_empty(call, (math.ceil((limit - start) / step),))
+    (number,) = check_not_empty(call, (max(0, math.ceil((limit - start) / step)),))
     # Floats are multiplied, not added up, and so keep their digits.
     return te.compute((number,), lambda i: te.cast(i, dtype) * te.constant(step, dtype) + start, call.name(), dtype)
 

@@ -1,14 +1,19 @@
 """Operators whose places are data: gathers, and one-hot vectors. An index below zero counts from the end.
 
-An index outside its dimension is an error in ONNX; a kernel reads the nearest element instead.
+An index outside its dimension is an error in ONNX, and here where it is known ahead; where it is computed, a kernel
+reads the nearest element instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from tilewright import te
 from tilewright.graph.operators.movement import affine
 from tilewright.graph.operators.operands import axis_of, known, replaced, required_integer
-from tilewright.graph.operators.registry import Call, NotCompilableError, operator
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 
@@ -18,11 +23,24 @@ def from_front(index: Expr, extent: int) -> Expr:
     return te.select(position < 0, position + extent, position)
 
 
+def check_indices(call: Call, position: int, extents: Sequence[int]) -> None:
+    """Indices that are known ahead are inside of their dimension; of tuples, each has one of its own."""
+    value = known(call, position)
+    if value is None or value.size == 0:
+        return
+    bounds = np.array(extents, np.int64)
+    indices = np.atleast_1d(value).astype(np.int64)
+    is_outside = (indices < -bounds) | (indices >= bounds)
+    if is_outside.any():
+        raise MisfitError(f"the index {indices[is_outside][0]} is outside of {' x '.join(map(str, extents))} elements")
+
+
 @operator("Gather")
 def gather(call: Call) -> Tensor:
     """Slices along an axis, in the order of the indices."""
     X, I = call.tensor(0), call.tensor(1)  # noqa: E741
     axis = axis_of(call, call.attribute("axis", 0), X.ndim)
+    check_indices(call, 1, X.shape[axis : axis + 1])
     progression = _known_progression(call, X.shape[axis])
 
     def read(*i: Expr) -> Expr:
@@ -41,9 +59,9 @@ def _known_progression(call: Call, extent: int) -> range | None:
     value = known(call, 1)
     if value is None or value.ndim > 1:
         return None
-    indices = [int(x) % extent if -extent <= int(x) < extent else extent for x in value.reshape(-1)]
+    indices = [int(x) % extent for x in value.reshape(-1)]
     step = indices[1] - indices[0] if len(indices) > 1 else 1
-    if extent in indices or step == 0:
+    if step == 0:
         return None
     progression = range(indices[0], indices[0] + step * len(indices), step)
     return progression if list(progression) == indices else None
@@ -54,6 +72,7 @@ def gather_elements(call: Call) -> Tensor:
     """Elements along an axis, each by its own index."""
     X, I = call.tensor(0), call.tensor(1)  # noqa: E741
     axis = axis_of(call, call.attribute("axis", 0), X.ndim)
+    check_indices(call, 1, X.shape[axis : axis + 1])
     return te.compute(I.shape, lambda *i: X[replaced(i, axis, from_front(I[i], X.shape[axis]))], call.name())
 
 
@@ -66,6 +85,7 @@ def gather_nd(call: Call) -> Tensor:
         raise NotCompilableError(f"GatherND cannot index {X.shape} by {I.shape} after {batch} batch dimensions")
     *outer, num_indices = I.shape
     inner = X.shape[batch + num_indices :]
+    check_indices(call, 1, X.shape[batch : batch + num_indices])
 
     def read(*i: Expr) -> Expr:
         place = i[: len(outer)]

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from tilewright import te
 from tilewright.graph.graph import OWN
-from tilewright.graph.operators.registry import Call, operator
+from tilewright.graph.operators.registry import Call, MisfitError, operator
 
 T = TypeVar("T")
 
@@ -42,6 +42,14 @@ class Layout:
     def channel(self, items: Sequence[T]) -> T:
         """What stands for the channels."""
         return self.split(items)[2][0]
+
+
+def groups_of(call: Call, attribute: str, *channels: int) -> int:
+    """The number of groups that an attribute gives, each of as many of the channels as the others."""
+    number = call.attribute(attribute, 1)
+    if number < 1 or any(count % number for count in channels):
+        raise MisfitError(f"{' and '.join(map(str, channels))} channels are not {number} groups of the same size")
+    return number
 
 
 CHANNELS_FIRST = Layout(is_channels_last=False)

@@ -20,7 +20,7 @@ from tilewright.graph.operators.operands import (
     replaced,
     required_integers,
 )
-from tilewright.graph.operators.registry import Call, NotCompilableError, operator
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 _MAX_WRITTEN_REPEATS = 8
@@ -115,7 +115,7 @@ def concatenated(call: Call, parts: Sequence[Tensor], axis: int) -> Tensor:
     first = parts[0].shape
     for part in parts:
         if (*part.shape[:axis], *part.shape[axis + 1 :]) != (*first[:axis], *first[axis + 1 :]):
-            raise NotCompilableError(f"{call.node.op} cannot join the shapes {first} and {part.shape} on axis {axis}")
+            raise MisfitError(f"{call.node.op} cannot join the shapes {first} and {part.shape} on axis {axis}")
     starts = list(accumulate((part.shape[axis] for part in parts), initial=0))
 
     def read(part: Tensor, start: int, indices: Sequence[Expr]) -> Expr:
@@ -139,7 +139,7 @@ def split(call: Call) -> tuple[Tensor, ...]:
     axis = axis_of(call, call.attribute("axis", 0), X.ndim)
     sizes = _split_sizes(call, X.shape[axis])
     if sum(sizes) != X.shape[axis]:
-        raise NotCompilableError(f"Split cuts {X.shape[axis]} elements into parts of {sizes}")
+        raise MisfitError(f"Split cuts {X.shape[axis]} elements into parts of {sizes}")
     starts = list(accumulate(sizes, initial=0))
     return tuple(_part(call, X, axis, *bounds) for bounds in pairwise(starts))
 
@@ -191,6 +191,8 @@ def depth_to_space(call: Call) -> Tensor:
     batch, channels, height, width = X.shape
     block = call.attribute("blocksize", 1)
     depth = channels // (block * block)
+    if depth * block * block != channels:
+        raise MisfitError(f"{channels} channels are not blocks of {block} x {block}")
     is_block_first = call.attribute("mode", "DCR") == "DCR"
 
     def moved(n: Expr, c: Expr, y: Expr, x: Expr) -> Expr:
@@ -210,6 +212,8 @@ def space_to_depth(call: Call) -> Tensor:
     batch, depth, height, width = X.shape
     block = call.attribute("blocksize", 1)
     is_block_first = call.attribute("mode", "DCR") == "DCR"
+    if height % block or width % block:
+        raise MisfitError(f"an image of {height} x {width} is not cut into blocks of {block} x {block}")
     area = block * block
     shape = check_not_empty(call, (batch, depth * area, height // block, width // block))
 
@@ -226,6 +230,8 @@ def reverse_sequence(call: Call) -> Tensor:
     X, lengths = call.tensor(0), call.tensor(1)
     time = axis_of(call, call.attribute("time_axis", 0), X.ndim)
     batch = axis_of(call, call.attribute("batch_axis", 1), X.ndim)
+    if lengths.shape != (X.shape[batch],):
+        raise MisfitError(f"there are lengths of shape {lengths.shape} for {X.shape[batch]} sequences")
 
     def moved(*i: Expr) -> Expr:
         length = te.cast(lengths[i[batch]], "int64")

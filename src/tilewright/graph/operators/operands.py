@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import te
-from tilewright.graph.operators.registry import Call, NotCompilableError
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError
 from tilewright.te import Expr, Tensor
 
 Indices: TypeAlias = Sequence[Expr]
@@ -46,7 +46,7 @@ def check_lengths(call: Call, number: int, *operands: Sequence[object]) -> None:
     """Operands and attributes that go together have as many elements as they should."""
     for operand in operands:
         if len(operand) != number:
-            raise NotCompilableError(f"{call.node.op} has {len(operand)} numbers where it needs {number}")
+            raise MisfitError(f"{call.node.op} has {len(operand)} numbers where it needs {number}")
 
 
 def check_ndim(call: Call, X: Tensor, ndim: int) -> None:
@@ -117,7 +117,9 @@ def axes_of(call: Call, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
 
 def check_not_empty(call: Call, shape: Sequence[int]) -> tuple[int, ...]:
     """`shape`, which a kernel can compute only if no dimension is zero."""
-    if any(extent < 1 for extent in shape):
+    if any(extent < 0 for extent in shape):
+        raise MisfitError(f"the output of {call.node.op} would have the shape {tuple(shape)}")
+    if 0 in shape:
         raise NotCompilableError(f"the output of {call.node.op} has the shape {tuple(shape)}, which holds no elements")
     return tuple(shape)
 

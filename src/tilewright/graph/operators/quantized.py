@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewright import te
-from tilewright.graph.operators.convolution import Filter, convolve, flatten
+from tilewright.graph.operators.convolution import convolve, filter_of, flatten
 from tilewright.graph.operators.elementwise import round_half_even
 from tilewright.graph.operators.layout import Layout, spatial_operator
 from tilewright.graph.operators.matmul import MatMul, matmul_of, multiply
@@ -82,7 +82,7 @@ def qlinear_conv(call: Call, layout: Layout) -> Tensor:
 def _integer_convolution(call: Call, layout: Layout, x: int, w: int, x_zero: int, w_zero: int) -> Tensor:
     """The sums of a convolution whose operands stand at these positions."""
     X, x_point, w_point = call.tensor(x), call.optional(x_zero), call.optional(w_zero)
-    weights = Filter(call.tensor(w), layout, call.attribute("group", 1))
+    weights = filter_of(call, w, layout)
     dimensions = windows(call, layout.spatial(X.shape), weights.kernel)
     centred = X if x_point is None else te.compute(X.shape, _minus(X, x_point), call.name("centred"))
     P = pad_windows(call, centred, layout, dimensions)

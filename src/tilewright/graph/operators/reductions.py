@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tilewright import te
 from tilewright.graph.operators.elementwise import absolute
-from tilewright.graph.operators.operands import axes_of, axis_of, known_integers
+from tilewright.graph.operators.operands import axis_of, known_integers
 from tilewright.graph.operators.precision import widen
 from tilewright.graph.operators.registry import Call, operator
 from tilewright.te import Axis, Expr, Tensor
@@ -66,7 +66,8 @@ def plan_of(call: Call, since_operand: int) -> Reduction:
         axes = known_integers(call, 1)
     if not axes:
         axes = () if call.attribute("noop_with_empty_axes", 0) else range(X.ndim)
-    return Reduction(X.shape, tuple(sorted(axes_of(call, axes, X.ndim))), bool(call.attribute("keepdims", 1)))
+    chosen = {axis_of(call, axis, X.ndim) for axis in axes}
+    return Reduction(X.shape, tuple(sorted(chosen)), bool(call.attribute("keepdims", 1)))
 
 
 def _reduction(

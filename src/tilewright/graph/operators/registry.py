@@ -6,7 +6,7 @@
         return te.compute(X.shape, lambda *i: te.maximum(X[i], 0.0), call.name())
 
 A function that cannot compile this node (an input that has to be known is not, a mode that has no expression) raises
-NotCompilableError; the node then runs by the fallback.
+NotCompilableError; the node then runs by the fallback. One whose operands cannot fit the operator raises MisfitError.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ T = TypeVar("T")
 
 class NotCompilableError(TilewrightError):
     """This node has no tensor expression; the message says why."""
+
+
+class MisfitError(NotCompilableError):
+    """The operands do not fit the operator, whatever runs it."""
 
 
 @dataclass(slots=True)

@@ -19,15 +19,18 @@ from tilewright.graph.operators.operands import (
     known_integers,
     required_integers,
 )
-from tilewright.graph.operators.registry import Call, NotCompilableError, operator
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 
 def reshaped(call: Call, X: Tensor, shape: Sequence[int]) -> Tensor:
     """The elements of X in the same order under another shape."""
-    target = check_not_empty(call, shape)
+    target = tuple(shape)
     if math.prod(target) != math.prod(X.shape):
-        raise NotCompilableError(f"{call.node.op} cannot give the shape {target} to a tensor of shape {X.shape}")
+        raise MisfitError(
+            f"the shape {target} has {math.prod(target)} elements, but the input's {X.shape} has {math.prod(X.shape)}"
+        )
+    check_not_empty(call, target)
     return te.compute(target, lambda *i: X[source_indices(X.shape, target, i)], call.name())
 
 
@@ -148,7 +151,7 @@ def squeeze(call: Call) -> Tensor:
     axes = _axes_operand(call)
     if axes is None:
         return reshaped(call, X, [extent for extent in X.shape if extent != 1])
-    dropped = axes_of(call, axes, X.ndim)
+    dropped = {axis_of(call, axis, X.ndim) for axis in axes}
     return reshaped(call, X, [extent for d, extent in enumerate(X.shape) if d not in dropped])
 
 

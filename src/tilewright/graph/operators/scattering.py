@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from tilewright import te
-from tilewright.graph.operators.indexing import from_front
+from tilewright.graph.operators.indexing import check_indices, from_front
 from tilewright.graph.operators.operands import axis_of, replaced
-from tilewright.graph.operators.registry import Call, NotCompilableError, operator
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError, operator
 from tilewright.te import Axis, Expr, Tensor
 
 _MAX_COMPARISONS = 1 << 24
@@ -66,8 +66,10 @@ def scatter_elements(call: Call) -> Tensor:
     X, I, updates = (call.tensor(p) for p in range(3))  # noqa: E741
     axis = axis_of(call, call.attribute("axis", 0), X.ndim)
     reduction = _reduction_of(call)
-    if I.shape != updates.shape or I.ndim != X.ndim:
-        raise NotCompilableError(f"{call.node.op} has indices {I.shape} and updates {updates.shape} for {X.shape}")
+    is_inside = I.ndim == X.ndim and all(I.shape[d] <= X.shape[d] for d in range(X.ndim) if d != axis)
+    if I.shape != updates.shape or not is_inside:
+        raise MisfitError(f"{call.node.op} has indices {I.shape} and updates {updates.shape} for {X.shape}")
+    check_indices(call, 1, X.shape[axis : axis + 1])
     _check_cost(call, math.prod(X.shape), I.shape[axis])
     # Along the other axes the updates may end before the elements do.
     reached = tuple(extent if d == axis else I.shape[d] for d, extent in enumerate(X.shape))
@@ -112,8 +114,9 @@ def scatter_nd(call: Call) -> Tensor:
     X, I, updates = (call.tensor(p) for p in range(3))  # noqa: E741
     reduction = _reduction_of(call)
     if I.ndim < 2 or I.shape[-1] > X.ndim or updates.shape != (*I.shape[:-1], *X.shape[I.shape[-1] :]):
-        raise NotCompilableError(f"ScatterND has indices {I.shape} and updates {updates.shape} for {X.shape}")
+        raise MisfitError(f"ScatterND has indices {I.shape} and updates {updates.shape} for {X.shape}")
     *outer, depth = I.shape
+    check_indices(call, 1, X.shape[:depth])
     axes = [te.reduce_axis(extent, f"k{d}") for d, extent in enumerate(outer)]
 
     def is_hit(i: Sequence[Expr]) -> Expr:

@@ -17,8 +17,8 @@ from functools import reduce
 
 from tilewright import te
 from tilewright.graph.operators.convolution import Epilogue, group_indices
-from tilewright.graph.operators.layout import Layout, spatial_operator
-from tilewright.graph.operators.registry import Call, NotCompilableError
+from tilewright.graph.operators.layout import Layout, groups_of, spatial_operator
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError
 from tilewright.graph.operators.window import pad_spatial
 from tilewright.te import Axis, Expr, Tensor
 
@@ -114,13 +114,15 @@ class Phases:
 def conv_transpose(call: Call, layout: Layout) -> Tensor:
     X, W, bias = call.tensor(0), call.tensor(1), call.optional(2)
     kernel = W.shape[:-2] if layout.is_channels_last else W.shape[2:]
+    if W.shape[-2 if layout.is_channels_last else 0] != layout.channel(X.shape):
+        raise MisfitError(f"weights of shape {W.shape} do not fit an input of {layout.channel(X.shape)} channels")
     dimensions = _dimensions(call, layout.spatial(X.shape), kernel)
     if any(p.stride > 1 and p.dilation > 1 for p in dimensions):
         X = _spread(call, X, layout, dimensions)
         dimensions = [replace(p, size=(p.size - 1) * p.stride + 1, stride=1) for p in dimensions]
     dimensions = [_of_one_element(p) for p in dimensions]
     P = pad_spatial(call, X, layout, [p.padding for p in dimensions])
-    group = call.attribute("group", 1)
+    group = groups_of(call, "group", layout.channel(X.shape))
     summed = _convolve(call, P, W, layout, dimensions, group)
     return _interleave(call, summed, layout, dimensions, None if bias is None else lambda value, f: value + bias[f])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -56,7 +57,7 @@ def form_of(node: Node, graph: Graph, wanted: Sequence[str]) -> Form:
     reason = _unholdable(node, graph, wanted)
     if reason:
         return Form(Kind.FALLBACK, {}, reason=reason)
-    if node.op in _RESHAPES and node.domain == ONNX:
+    if node.op in _RESHAPES and node.domain == ONNX and _has_same_size(graph, node.inputs[0], node.outputs[0]):
         return Form(Kind.VIEW, {})
     values = Operands(graph)
     try:
@@ -92,6 +93,12 @@ def _unholdable(node: Node, graph: Graph, wanted: Sequence[str]) -> str:
         if not known.is_compilable:
             return f"{name} is a {known.dtype} tensor of shape {known.shape}, which kernels do not hold"
     return ""
+
+
+def _has_same_size(graph: Graph, *names: str) -> bool:
+    """Whether values have as many elements as each other: a view of more would read what is not there."""
+    sizes = {math.prod(known.shape) for name in names if (known := graph.types[name]) is not None}
+    return len(sizes) == 1
 
 
 def _mistyped(graph: Graph, tensors: dict[str, Tensor]) -> str:

@@ -53,7 +53,10 @@ def _is_known(editor: Editor, node: Node) -> bool:
 
 
 def _reshape(editor: Editor, node: Node) -> bool:
-    add_reshape(editor, node.inputs[0], editor.type(node.outputs[0]).shape, like=node, output=node.outputs[0])
+    old, new = editor.type(node.inputs[0]).shape, editor.type(node.outputs[0]).shape
+    if np.prod(old) != np.prod(new):
+        return False
+    add_reshape(editor, node.inputs[0], new, like=node, output=node.outputs[0])
     return True
 
 
