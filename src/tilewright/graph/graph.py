@@ -54,7 +54,7 @@ class Graph:
     """A network. `nodes` are in an order in which they can run.
 
     `types` holds the type of every value, inputs and constants included; None where it is known only when the network
-    runs (a NonZero, say, or a sequence).
+    runs (a NonZero, say, or a sequence), and for "", which stands for an operand that is left out.
     """
 
     name: str
@@ -63,6 +63,9 @@ class Graph:
     nodes: list[Node]
     constants: dict[str, npt.NDArray[np.generic]]
     types: dict[str, TensorType | None]
+
+    def __post_init__(self) -> None:
+        self.types.setdefault("", None)
 
     def producers(self) -> dict[str, Node]:
         """The node that computes each value."""

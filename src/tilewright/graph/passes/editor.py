@@ -110,7 +110,7 @@ class Editor:
     def finish(self) -> Graph:
         """The new graph, with the outputs of the old one under their names."""
         renamed: dict[str, str] = {}
-        for output in self.graph.outputs:
+        for output in dict.fromkeys(self.graph.outputs):  # one name may be given as several outputs
             value = self.resolve(output)
             if value == output:
                 continue
