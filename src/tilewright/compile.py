@@ -8,9 +8,9 @@ from tilewright.binary import KernelBinary
 from tilewright.codegen import GeneratedModule, Target, generate
 from tilewright.codegen.module import SYMBOL_PREFIX
 from tilewright.codegen.native import compile_object
-from tilewright.errors import CodegenError
+from tilewright.errors import CodegenError, UsageError
 from tilewright.ir import Module, lower
-from tilewright.runtime import Kernel, default_threads
+from tilewright.runtime import Kernel, checked_threads
 from tilewright.schedule import Schedule
 from tilewright.task import Task
 
@@ -48,10 +48,8 @@ def compile_schedule(
 
     Kernels that are linked into one library need different symbol prefixes.
     """
-    if not isinstance(target, Target | str):
-        raise CodegenError(f"target is {target!r}; use a string such as 'llvm -mcpu=native', or a tw.Target")
-    chosen = Target.parse(target) if isinstance(target, str) else target
-    num_threads = default_threads() if threads is None else _check_threads(threads)
+    chosen = Target.of(target)
+    num_threads = checked_threads(threads)
     module = lower(schedule)
     generated = generate(module, chosen, num_threads, symbol_prefix)
     object_code = compile_object(generated.llvm_ir, chosen)
@@ -71,11 +69,5 @@ def build(schedule: Schedule | Task, target: Target | str = "llvm -mcpu=native",
     """
     plan = Schedule(schedule) if isinstance(schedule, Task) else schedule
     if not isinstance(plan, Schedule):
-        raise CodegenError(f"build takes a tw.Schedule or a tw.Task, got {type(schedule).__name__}")
+        raise UsageError(f"build takes a tw.Schedule or a tw.Task, got {type(schedule).__name__}")
     return compile_schedule(plan, target, threads).load()
-
-
-def _check_threads(threads: object) -> int:
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise CodegenError(f"threads is {threads!r}; it must be a whole number of at least 1")
-    return threads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from tilewright.errors import ExpressionError
@@ -47,9 +47,10 @@ class Task:
     def __init__(
         self, inputs: Tensor | Sequence[Tensor], outputs: Tensor | Sequence[Tensor], name: str = "task"
     ) -> None:
-        outs = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-        ins = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        ins, outs = _tensors("inputs", inputs), _tensors("outputs", outputs)
         _check_arguments(ins, outs)
+        if not isinstance(name, str):
+            raise ExpressionError(f"the name of a task is {name!r}; it must be a string")
         tensors = topological_order(outs)
         _check_inputs(ins, tensors)
         _check_names(tensors)
@@ -79,6 +80,14 @@ class Task:
         Indices, comparisons, selects and casts count nothing.
         """
         return float(sum(_stage_flop(stage) for stage in self.stages))
+
+
+def _tensors(what: str, given: object) -> tuple[Tensor, ...]:
+    if isinstance(given, Tensor):
+        return (given,)
+    if isinstance(given, str | Set | Mapping) or not isinstance(given, Iterable):  # a set has no order
+        raise ExpressionError(f"the {what} of a task are a tensor or a list of tensors, got {given!r}")
+    return tuple(given)
 
 
 def _check_arguments(inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> None:

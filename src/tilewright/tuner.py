@@ -11,17 +11,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 
+from tilewright.arguments import file_path, function, instance, seconds, whole_number
 from tilewright.codegen import Target
 from tilewright.compile import build
-from tilewright.cost_model import BoostedTrees, CostModel
+from tilewright.cost_model import CostModel, find
 from tilewright.default_schedule import default_trace, estimated_latency_s
 from tilewright.errors import NoValidCandidateError, UsageError
 from tilewright.measure import Measurement, MeasureOptions, Measurer, Pace
 from tilewright.records import Key, Record, RecordLog, group_by_task, in_names_of, latest, names_of
-from tilewright.runtime import Kernel, default_threads
+from tilewright.runtime import Kernel, checked_threads
 from tilewright.schedule import Trace
 from tilewright.scoring import Scoring
-from tilewright.search import STRATEGIES, SearchStrategy
+from tilewright.search import SearchStrategy, find_strategy
 from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, derive
 from tilewright.task import Task
 
@@ -69,7 +70,7 @@ def tune(
     seed: int = 0,
     target: Target | str = "llvm -mcpu=native",
     threads: int | None = None,
-    cost_model: CostModel | None = None,
+    cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
     search: str | type[SearchStrategy] = "evolutionary",
     budget_s: float | None = None,
     workload: str = "",
@@ -80,18 +81,26 @@ def tune(
     """Find a fast program for `task` with at most `trials` measurements.
 
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
-    run that was interrupted goes on where it stopped.
+    run that was interrupted goes on where it stopped. `cost_model` is a name (boosted-trees, analytical or random), the
+    path of a saved model, or a model; `search` is a name (evolutionary or random) or a class of `SearchStrategy`.
     """
-    chosen = Target.parse(target) if isinstance(target, str) else target
-    num_threads = default_threads() if threads is None else threads
-    for name, value, least in (("trials", trials, 1), ("seed", seed, 0), ("threads", num_threads, 1)):
-        if value < least:
-            raise UsageError(f"{name} is {value}; it must be at least {least}")
+    num_trials = whole_number("trials", trials, least=1)
+    log = None if records is None else RecordLog(file_path("records", records))
+    first_seed = whole_number("seed", seed, least=0)
+    limit_s = None if budget_s is None else seconds("budget_s", budget_s)
     tuner = Tuner(
-        task, chosen, num_threads, seed=seed, cost_model=cost_model, search=search, rules=rules, workload=workload
+        task,
+        Target.of(target),
+        checked_threads(threads),
+        seed=first_seed,
+        cost_model=cost_model,
+        search=search,
+        rules=[instance("a rule", rule, Rule) for rule in instance("rules", rules, Sequence)],
+        workload=instance("workload", workload, str),
     )
-    log = None if records is None else RecordLog(records)
-    return tuner.run(trials, log, budget_s, measure or MeasureOptions(seed=seed), on_progress or (lambda _: None))
+    options = MeasureOptions(seed=first_seed) if measure is None else instance("measure", measure, MeasureOptions)
+    report = (lambda _: None) if on_progress is None else function("on_progress", on_progress)
+    return tuner.run(num_trials, log, limit_s, options, report)
 
 
 class Tuner:
@@ -104,18 +113,20 @@ class Tuner:
         threads: int,
         *,
         seed: int = 0,
-        cost_model: CostModel | None = None,
+        cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
         search: str | type[SearchStrategy] = "evolutionary",
         rules: Sequence[Rule] = DEFAULT_RULES,
         workload: str = "",
     ) -> None:
+        if not isinstance(task, Task):
+            raise UsageError(f"tuning takes a tw.Task(inputs, outputs), got {type(task).__name__}: {task}")
         self.task = task
         self.target = target
         self.threads = threads
         self.workload = workload
         self.sketches = derive(task, SpaceOptions(target, threads), rules)
-        self.scoring = Scoring(target, threads, cost_model or BoostedTrees(seed=seed))
-        self.strategy = _strategy(search)(self.sketches, self.scoring.scores, target, seed)
+        self.scoring = Scoring(target, threads, find(cost_model, seed))
+        self.strategy = find_strategy(search)(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
         self._known_pace: Pace | None = None
         self.started_s = time.monotonic()
@@ -294,14 +305,6 @@ class Tuner:
             self.best_latency_s,
             dict(Counter(record.status for record in self.records)),
         )
-
-
-def _strategy(search: str | type[SearchStrategy]) -> type[SearchStrategy]:
-    if not isinstance(search, str):
-        return search
-    if search not in STRATEGIES:
-        raise UsageError(f"unknown search strategy {search!r}; use one of: {', '.join(STRATEGIES)}")
-    return STRATEGIES[search]
 
 
 def _candidate_of(record: Record, sketches: Sequence[Sketch]) -> Candidate | None:

@@ -14,7 +14,7 @@ from tilewright import te
 from tilewright.codegen import Target, generate
 from tilewright.codegen.native import assembly
 from tilewright.compile import compile_schedule
-from tilewright.errors import CodegenError
+from tilewright.errors import CodegenError, UsageError
 from tilewright.ir import lower
 from tilewright.te import Expr, Tensor, float32_to_bfloat16
 
@@ -245,7 +245,7 @@ def test_unrolling_without_bounds_is_refused() -> None:
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_threads_must_be_a_positive_whole_number(threads: object) -> None:
     task, _ = padded_row(4)
-    with pytest.raises(CodegenError, match="threads is"):
+    with pytest.raises(UsageError, match="threads is"):
         tw.build(task, threads=threads)  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright import UsageError
-from tilewright.cost_model import BoostedTrees, RandomModel, create, load, names
+from tilewright.cost_model import BoostedTrees, RandomModel, create, find, load, names
 from tilewright.cost_model.base import text_array
 
 
@@ -30,6 +30,17 @@ def test_unknown_names_and_options_list_the_known_ones() -> None:
         create("xgb")
     with pytest.raises(UsageError, match="the options of the cost model random are seed; got sede"):
         create("random", sede=1)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_model_is_found_by_its_name_its_file_and_itself(name: str, tmp_path: Path) -> None:
+    model = find(name, seed=5)
+    assert model.name == name
+    assert model.options.get("seed", 5) == 5
+    assert find(model, seed=6) is model
+    model.save(tmp_path / "model.npz")
+    for path in (tmp_path / "model.npz", str(tmp_path / "model.npz")):
+        assert find(path, seed=6).options == model.options
 
 
 def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:

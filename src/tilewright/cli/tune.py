@@ -42,7 +42,12 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--records", metavar="FILE", help="append every trial to FILE, and go on from what it holds")
     parser.add_argument("--target", default="llvm -mcpu=native", metavar="T")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of the kernel (default: all cores)")
-    parser.add_argument("--cost-model", default="boosted-trees", metavar="M", help="by name (default: %(default)s)")
+    parser.add_argument(
+        "--cost-model",
+        default="boosted-trees",
+        metavar="M",
+        help="its name or the file of a saved one (default: %(default)s)",
+    )
     parser.add_argument("--search", default="evolutionary", metavar="S", help="evolutionary (default) or random")
     parser.add_argument("--seed", type=int, default=0)
     model = parser.add_argument_group("of a model")
@@ -75,7 +80,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _tune_workload(arguments: argparse.Namespace) -> None:
     from tilewright import workloads
-    from tilewright.cost_model import create
     from tilewright.tuner import tune
 
     task = workloads.parse(arguments.workload)
@@ -92,7 +96,7 @@ def _tune_workload(arguments: argparse.Namespace) -> None:
             target=arguments.target,
             threads=arguments.threads,
             search=arguments.search,
-            cost_model=create(arguments.cost_model, **model_options(arguments.cost_model, arguments.seed)),
+            cost_model=arguments.cost_model,
             budget_s=parse_time(arguments.budget),
             workload=arguments.workload,
             on_progress=display.show,
@@ -103,11 +107,6 @@ def _tune_workload(arguments: argparse.Namespace) -> None:
         raise
     display.finish()
     print(summary(result, arguments.workload, path))
-
-
-def model_options(name: str, seed: int) -> dict[str, int]:
-    """What the constructor of the cost model takes."""
-    return {} if name == "analytical" else {"seed": seed}
 
 
 def parse_time(text: str | None) -> float | None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tilewright.cli import arrays, chosen, network
 from tilewright.cli.compile import write_artifact
 from tilewright.cli.status_line import StatusLine
-from tilewright.cli.tune import failures, model_options, parse_time
+from tilewright.cli.tune import failures, parse_time
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
     from tilewright.cli.network import Compiled
-    from tilewright.codegen import Target
     from tilewright.graph.groups import Partition
     from tilewright.task import Task
-    from tilewright.task_scheduler import NetworkProgress, NetworksResult, TaskTuner
+    from tilewright.task_scheduler import NetworkProgress, NetworksResult
 
 _REPEATS = 5
 
@@ -81,26 +79,12 @@ def _tune(
         target=target,
         threads=threads,
         seed=arguments.seed,
-        make_tuner=_tuner_maker(arguments, target, threads),
+        search=arguments.search,
+        cost_model=arguments.cost_model,
     )
     return scheduler.tune(
         arguments.trials, records=path, budget_s=parse_time(arguments.budget), on_progress=display.show
     )
-
-
-def _tuner_maker(arguments: argparse.Namespace, target: Target, threads: int) -> Callable[[Task, str], TaskTuner]:
-    from tilewright.cost_model import create
-    from tilewright.tuner import Tuner
-
-    options = model_options(arguments.cost_model, arguments.seed)
-
-    def make(task: Task, label: str) -> TaskTuner:
-        model = create(arguments.cost_model, **options)
-        return Tuner(
-            task, target, threads, seed=arguments.seed, cost_model=model, search=arguments.search, workload=label
-        )
-
-    return make
 
 
 def _measured_s(compiled: Compiled, model: str) -> float:

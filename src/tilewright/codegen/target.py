@@ -75,12 +75,19 @@ class Target:
         Linux on the processor's architecture. Without a number of cores it is as many as this process may use if
         the architecture is that of this machine, else 1.
         """
+        if not isinstance(text, str):
+            raise CodegenError(f"a target is written as a string such as 'llvm -mcpu=native', got {text!r}")
         options = _read_options(text)
         arch = _find_arch(options)
         triple = options.get("-mtriple", f"{arch}-unknown-linux-gnu")
         cpu, changes = _find_cpu(arch, options)
         changes += _check_features(arch, options.get("-mattr", ""))
         return cls(triple, cpu, _canonical_changes(arch, cpu, changes), _count_cores(arch, options))
+
+    @classmethod
+    def of(cls, target: Target | str) -> Target:
+        """The target, or what its text says."""
+        return target if isinstance(target, Target) else cls.parse(target)
 
     @classmethod
     def native(cls) -> Target:

@@ -1,7 +1,8 @@
 """Cost models: given the features of candidates, scores by which to rank them.
 
 `base.py` has the interface, `dataset.py` what a model learns from, `metrics.py` how good a ranking is. A model is one
-class in a file of its own; `create` makes one by name, `load` reads one from a file, whichever it is.
+class in a file of its own; `create` makes one by name, `load` reads one from a file, whichever it is, and `find` takes
+either, or a model.
 """
 
 from tilewright.cost_model.analytical import AnalyticalModel
@@ -16,7 +17,7 @@ from tilewright.cost_model.metrics import (
     top_k_recall,
 )
 from tilewright.cost_model.random import RandomModel
-from tilewright.cost_model.registry import create, load, names
+from tilewright.cost_model.registry import create, find, load, names
 
 __all__ = [
     "AnalyticalModel",
@@ -26,6 +27,7 @@ __all__ = [
     "RandomModel",
     "average_peak_score",
     "create",
+    "find",
     "load",
     "mean_over_tasks",
     "names",

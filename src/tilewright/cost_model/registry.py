@@ -1,4 +1,4 @@
-"""Cost models by name, for the command line and for files."""
+"""Cost models by name, from files, or as they are given."""
 
 from __future__ import annotations
 
@@ -37,6 +37,26 @@ def load(path: str | os.PathLike[str]) -> CostModel:
     """The model in a file, of whichever class it is."""
     header, _ = read_file(path)
     return _model(header["model"]).load(path)
+
+
+def find(model: object, seed: int = 0) -> CostModel:
+    """What a caller means: a model, the name of one, which is made with `seed`, or the path of a saved one.
+
+    >>> find("random", seed=1)
+    RandomModel(seed=1)
+    """
+    if isinstance(model, CostModel):
+        return model
+    if isinstance(model, str) and model in _MODELS:
+        made = create(model)
+        return create(model, seed=seed) if "seed" in made.options else made
+    if isinstance(model, os.PathLike) or (isinstance(model, str) and os.path.exists(model)):
+        return load(model)
+    remedy = f"; make it: {model.__name__}()" if isinstance(model, type) else ""
+    raise UsageError(
+        f"cost_model is {model!r}; it must be one of {', '.join(_MODELS)}, the path of a saved model, "
+        f"or an instance of CostModel{remedy}"
+    )
 
 
 def _model(name: str) -> type[CostModel]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tilewright.codegen import Target
 from tilewright.default_schedule import default_trace as best_guess
+from tilewright.errors import UsageError
 from tilewright.graph.compilation import Progress, compile_model
 from tilewright.graph.compiled import CompiledModel
 from tilewright.graph.groups import Partition
@@ -42,6 +43,7 @@ def compile_network(
     A task without a record gets the program that the analytical model thinks best, or the one that `default_trace`
     gives. `shapes` are those of inputs that the model leaves open.
     """
+    _check_records(records)
     chosen = _target(target)
     num_threads = checked_threads(threads)
     cut = partition_network(source, shapes)
@@ -85,7 +87,13 @@ def _model_of(source: Source) -> Source:
     return build(source.removeprefix(ZOO))
 
 
+def _check_records(records: object) -> None:
+    """Before the work that they are for."""
+    if records is None or isinstance(records, str | os.PathLike):
+        return
+    if isinstance(records, bytes) or not isinstance(records, Iterable):
+        raise UsageError(f"records is {records!r}; it must be the path of a file, or records")
+
+
 def _target(target: Target | str | None) -> Target:
-    if target is None:
-        return Target.native()
-    return Target.parse(target) if isinstance(target, str) else target
+    return Target.native() if target is None else Target.of(target)

@@ -10,12 +10,12 @@ from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import infer_extents
 from tilewright.schedule.loop import Extent, Loop
 from tilewright.schedule.stage import Stage
+from tilewright.task import Task
 from tilewright.te import Tensor
 
 if TYPE_CHECKING:
     from tilewright.schedule.steps import Made, Step
     from tilewright.schedule.trace import Trace
-    from tilewright.task import Task
 
 
 class Schedule:
@@ -35,7 +35,7 @@ class Schedule:
     """
 
     def __init__(self, task: Task) -> None:
-        if not hasattr(task, "stages"):
+        if not isinstance(task, Task):
             raise ScheduleError(f"a Schedule is made from a tw.Task(inputs, outputs), got {type(task).__name__}")
         self.task = task
         self.stages: dict[str, Stage] = {}
@@ -48,7 +48,7 @@ class Schedule:
             self.stages[tensor.name].is_output = True
 
     def __getitem__(self, stage: str | Tensor | Stage) -> Stage:
-        name = stage if isinstance(stage, str) else stage.name
+        name = stage.name if isinstance(stage, Tensor | Stage) else stage
         if name not in self.stages:
             raise ScheduleError(f"there is no stage {name!r}; the stages are: {', '.join(self.stages)}")
         return self.stages[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections import Counter
@@ -11,12 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.arguments import file_path, seconds, whole_number
 from tilewright.codegen import Target
+from tilewright.cost_model import CostModel, find
 from tilewright.errors import NoValidCandidateError, UsageError
 from tilewright.measure import Measurement, MeasureOptions, Measurer
 from tilewright.records import Key, Record, RecordLog, group_by_task
-from tilewright.runtime import default_threads
-from tilewright.search import SearchStrategy
+from tilewright.runtime import checked_threads
+from tilewright.search import SearchStrategy, find_strategy
 from tilewright.task import Task
 from tilewright.task_scheduler.gradient import Gradient, RoundRobin, Strategy
 from tilewright.task_scheduler.jobs import Job, TaskTuner, make_jobs
@@ -77,9 +80,9 @@ class TaskScheduler:
     """Tunes the tasks of networks, those first that promise most for an objective.
 
     `objective` is f1, f2, f3, f4 (see `objectives`) or a function of the networks' latencies; `strategy` is gradient,
-    round_robin, or an object with their `choose`. A task that several networks share is tuned once. With f4 a task
-    ends after `patience_trials` without an improvement. `make_tuner` makes the tuner of a task, given the task and
-    the name for its records.
+    round_robin, or an object with their `choose`; `search` and `cost_model` are those of
+    `tilewright.tune`. A task that several networks share is tuned once. With f4 a task ends after `patience_trials`
+    without an improvement. `make_tuner` makes the tuner of a task, given the task and the name for its records.
     """
 
     def __init__(
@@ -92,23 +95,22 @@ class TaskScheduler:
         threads: int | None = None,
         seed: int = 0,
         search: str | type[SearchStrategy] = "evolutionary",
+        cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
         patience_trials: int = _PATIENCE_TRIALS,
         make_tuner: Callable[[Task, str], TaskTuner] | None = None,
     ) -> None:
         check_names(networks)
         self.networks = tuple(networks)
-        self.target = Target.parse(target) if isinstance(target, str) else target
-        self.threads = default_threads() if threads is None else threads
-        self.seed = seed
-        for name, value, least in (("seed", seed, 0), ("threads", self.threads, 1), ("patience", patience_trials, 1)):
-            if value < least:
-                raise UsageError(f"{name} is {value}; it must be at least {least}")
+        self.target = Target.of(target)
+        self.threads = checked_threads(threads)
+        self.seed = whole_number("seed", seed, least=0)
+        whole_number("patience_trials", patience_trials, least=1)
         self.objective = find_objective(objective, self.networks)
         self.strategy = _find_strategy(strategy)
         self.patience_trials = patience_trials if objective == "f4" else np.inf
-        self._make_tuner = make_tuner or (
-            lambda task, label: Tuner(task, self.target, self.threads, seed=seed, search=search, workload=label)
-        )
+        self._search = find_strategy(search)
+        self._cost_model = find(cost_model, self.seed)
+        self._make_tuner = make_tuner or self._new_tuner
 
     def tune(
         self,
@@ -125,11 +127,10 @@ class TaskScheduler:
         not made again, whichever network they were made for; those made for these networks count among `trials`, so
         that a run that was interrupted goes on where it stopped.
         """
-        for name, value in (("trials", trials), ("budget_s", budget_s)):
-            if value is not None and not value > 0:
-                raise UsageError(f"{name} is {value}; it must be above 0")
+        trials = None if trials is None else whole_number("trials", trials, least=1)
+        budget_s = None if budget_s is None else seconds("budget_s", budget_s)
         started_s = time.monotonic()
-        log = None if records is None else RecordLog(records)
+        log = None if records is None else RecordLog(file_path("records", records))
         jobs = make_jobs(self.networks, self._make_tuner)
         if not jobs:
             return NetworksResult(self.networks, (), dict.fromkeys((n.name for n in self.networks), 0.0), 0, 0.0)
@@ -142,6 +143,18 @@ class TaskScheduler:
             run = _Run(self, jobs, measurer, log, trials, budget_s, started_s, on_progress or (lambda _: None))
             run.go()
             return run.result()
+
+    def _new_tuner(self, task: Task, label: str) -> TaskTuner:
+        """Each task has a model of its own, which learns from its trials."""
+        return Tuner(
+            task,
+            self.target,
+            self.threads,
+            seed=self.seed,
+            cost_model=copy.deepcopy(self._cost_model),
+            search=self._search,
+            workload=label,
+        )
 
     def _resume(self, jobs: Sequence[Job], log: RecordLog) -> None:
         by_task = group_by_task(log.read())

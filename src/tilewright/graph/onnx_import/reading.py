@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
-from tilewright.errors import ModelError
+from tilewright.errors import ModelError, UsageError
 from tilewright.graph.graph import ONNX
 from tilewright.graph.onnx_protos import normal_domain, subgraphs
 
@@ -22,12 +22,16 @@ OLDEST_OPSET = 11
 
 def read_model(source: str | PathLike[str] | bytes | ModelProto) -> ModelProto:
     """The model with its external data loaded and its own functions inlined, at opset 11 or newer."""
+    if not isinstance(source, ModelProto | bytes | bytearray | memoryview | str | PathLike):
+        raise UsageError(
+            f"a model is the path of a file, the bytes of one, or an onnx.ModelProto; got {type(source).__name__}"
+        )
     if isinstance(source, ModelProto):
         model = source
         what = "the model"
-    elif isinstance(source, bytes):
+    elif isinstance(source, bytes | bytearray | memoryview):
         what = "the model"
-        model = _parse(source, what)
+        model = _parse(bytes(source), what)
     else:
         path = Path(fspath(source))
         what = str(path)

@@ -1,0 +1,70 @@
+"""What callers give: checks of kind and size whose errors name the argument, the rule and the value."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from typing import SupportsIndex, TypeVar
+
+from tilewright.errors import UsageError
+
+_Kind = TypeVar("_Kind")
+_TOO_LARGE = 2**63  # for the libraries that numbers are handed to
+
+
+def whole_number(name: str, value: object, least: int) -> int:
+    """The value as an int.
+
+    >>> whole_number("trials", 8, least=1)
+    8
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise UsageError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+    number = operator.index(value)
+    if number < least:
+        raise UsageError(f"{name} is {number}; it must be at least {least}")
+    if number >= _TOO_LARGE:
+        raise UsageError(f"{name} is a number of {number.bit_length()} bits; it must be below 2**63")
+    return number
+
+
+def seconds(name: str, value: object) -> float:
+    """A time, which may be infinite.
+
+    >>> seconds("budget_s", 90)
+    90.0
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or not value > 0:
+        raise UsageError(f"{name} is {value!r}; it must be a number of seconds above 0")
+    return float(value)
+
+
+def instance(name: str, value: _Kind, kind: type) -> _Kind:
+    """The value, which is of the class.
+
+    >>> instance("workload", "gmm:8x8x8", str)
+    'gmm:8x8x8'
+    """
+    if not isinstance(value, kind):
+        raise UsageError(f"{name} is {value!r}; it must be of the class {kind.__name__}")
+    return value
+
+
+def function(name: str, value: _Kind) -> _Kind:
+    """The value, which can be called."""
+    if not callable(value):
+        raise UsageError(f"{name} is {value!r}; it must be a function")
+    return value
+
+
+def file_path(name: str, value: object) -> str:
+    """The path of a file, which need not exist.
+
+    >>> file_path("records", "gemm.jsonl")
+    'gemm.jsonl'
+    """
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(path, str) or not path:
+        raise UsageError(f"{name} is {value!r}; it must be the path of a file")
+    return path
