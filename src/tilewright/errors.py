@@ -35,6 +35,10 @@ class ModelError(TilewrightError):
     """A network that cannot be read: a broken file, a graph that does not hold together, or a shape left open."""
 
 
+class OpenDimensionsError(ModelError):
+    """A network that leaves dimensions of its inputs open, and no size is given for them."""
+
+
 class UnsupportedOperatorError(TilewrightError):
     """A network operator that tilewright cannot compile."""
 

@@ -100,6 +100,59 @@ def test_shapes_that_a_model_leaves_open_are_given(tmp_path: Path, capsys: pytes
     assert "give a name and sizes, such as input=1x3x224x224" in capsys.readouterr().err
 
 
+def test_a_model_with_open_dimensions_shows_how_to_give_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx = pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    text = '<ir_version: 8, opset_import: ["" : 18]> net (float[n,4] x, float[m] b) => (float[n,k] y) { y = Relu(x) }'
+    onnx.save(onnx.parser.parse_model(text), "net.onnx")
+    assert main(["inspect", "net.onnx", "--tasks", "--shape", "n=2"]) == 0
+    *described, _, command, call = capsys.readouterr().out.splitlines()
+    assert described == [
+        "network net",
+        "input x: float32[n, 4]",
+        "input b: float32[m]",
+        "output y: float32[n, k]",
+    ]
+    assert command == "  tilewright inspect net.onnx --shape n=2 --shape m=1"
+    assert call == "  tw.InferenceSession('net.onnx', shapes={'n': 2, 'm': 1})"
+    assert main(command.split()[1:]) == 0
+    assert "input x: float32[2, 4]\ninput b: float32[1]\noutput y: float32[2, 4]\n" in capsys.readouterr().out
+
+
+def test_outputs_of_any_kind_are_described_before_shapes_are_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx = pytest.importorskip("onnx")
+    path = tmp_path / "net.onnx"
+    text = (
+        '<ir_version: 8, opset_import: ["" : 18]> net (float[n] x, float[] c, float y) => (seq(float[n]) s) '
+        "{ s = SequenceConstruct(x) }"
+    )
+    proto = onnx.parser.parse_model(text)
+    proto.graph.input[2].type.tensor_type.ClearField("shape")
+    onnx.save(proto, path)
+    assert main(["inspect", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "network net\ninput x: float32[n]\n" in printed
+    assert "input y: float32 of unknown rank\noutput s: sequence\n" in printed
+
+
+@pytest.mark.parametrize("command", [["compile", "-o", "net.tw"], ["run", "--random"], ["bench", "--rounds", "1"]])
+def test_a_dimension_is_given_by_name_to_every_command(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx = pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    text = '<ir_version: 8, opset_import: ["" : 18]> net (float[n,4] x) => (float[n,4] y) { y = Relu(x) }'
+    onnx.save(onnx.parser.parse_model(text), "net.onnx")
+    name, *options = command
+    assert main([name, "net.onnx", "--shape", "n=3", *options]) == 0
+    assert main([name, "net.onnx", *options]) == 1
+    assert "--shape n=1; in Python, shapes={'n': 1}" in capsys.readouterr().err
+
+
 def test_tasks_are_of_models_and_code_is_of_workloads(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", WORKLOAD, "--tasks"]) == 2
     assert "is one task" in capsys.readouterr().err

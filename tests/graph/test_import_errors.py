@@ -90,33 +90,6 @@ def test_value_with_a_name_that_is_taken(second: str) -> None:
         load_model(model(nodes, [tensor("x", [3])], ["y"]))
 
 
-def test_open_dimension_that_is_not_given() -> None:
-    proto = model([node("Relu", ["image"], ["y"])], [tensor("image", ["batch", 3, 224, 224])], ["y"])
-    with pytest.raises(ModelError, match=r"batchx3x224x224; give its shape, such as --shape image=1x3x224x224"):
-        load_model(proto)
-
-
-def test_input_without_shape_that_is_not_given() -> None:
-    with pytest.raises(ModelError, match="--shape x=1x3x224x224"):
-        load_model(model([node("Relu", ["x"], ["y"])], [tensor("x", None)], ["y"]))
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"x": (2, 3)}, "given as 2x3, but the model says nx3x8; give 3 dimensions"),
-        ({"x": (2, 4, 8)}, "given as 2x4x8, but the model says nx3x8; give 3 where it says 3"),
-        ({"x": (-1, 3, 8)}, "a dimension cannot be negative"),
-        ({"z": (1, 3, 8)}, "a shape is given for z, but the inputs of the model are x, w"),
-        ({"x": (2, 3, 8), "w": (5,)}, "n is 2 elsewhere"),
-    ],
-)
-def test_shape_that_contradicts_the_model(given: dict[str, tuple[int, ...]], message: str) -> None:
-    proto = model([node("Add", ["x", "w"], ["y"])], [tensor("x", ["n", 3, 8]), tensor("w", ["n"])], ["y"])
-    with pytest.raises(ModelError, match=message):
-        load_model(proto, given)
-
-
 def test_operator_of_a_foreign_domain() -> None:
     opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid("com.example", 1)]
     strange = onnx.helper.make_node("Frobnicate", ["x"], ["y"], name="strange", domain="com.example")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.cli import chosen, network
-from tilewright.errors import UsageError
+from tilewright.cli.open_network import describe_open
+from tilewright.errors import OpenDimensionsError, UsageError
 
 if TYPE_CHECKING:
     from tilewright.graph.groups import Partition, WeightedTask
@@ -26,7 +27,8 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="look into a workload: its computation, its space, its code; or into a model: its tasks",
         description="Print the computation of a workload and, as asked for, its space and the code of one program: "
         "of the best recorded one with --records, otherwise of the best by the analytical model. Of a model, print "
-        "how many kernels it takes and, with --tasks, which tasks they are.",
+        "how many kernels it takes and, with --tasks, which tasks they are; of one that leaves dimensions open, its "
+        "inputs and outputs, and how to give the sizes.",
     )
     chosen.add_arguments(parser)
     network.add_shape_argument(parser)
@@ -62,7 +64,11 @@ def _print_network(arguments: argparse.Namespace) -> None:
     asked = [name for name in ("sketches", "ir", "llvm", "asm", "records") if getattr(arguments, name)]
     if asked:
         raise UsageError(f"--{asked[0]} is for one workload, but {arguments.workload} is a model; use --tasks")
-    partition = network.partition_of(arguments)
+    try:
+        partition = network.partition_of(arguments)
+    except OpenDimensionsError:
+        print(describe_open(arguments.workload, network.parse_shapes(arguments.shape)))
+        return
     print(describe_network(partition))
     if arguments.tasks:
         print("\n" + "\n".join(describe_tasks(partition.tasks)))

@@ -79,23 +79,27 @@ def add_shape_argument(parser: argparse._ActionsContainer) -> None:
         "--shape",
         action="append",
         default=[],
-        metavar="INPUT=SIZES",
-        help="the shape of an input of a model that leaves it open, such as input=1x3x224x224; may be repeated",
+        metavar="NAME=SIZES",
+        help="what a model leaves open: the shape of an input, such as input=1x3x224x224, or the size of a dimension "
+        "by its name, such as batch=4; may be repeated",
     )
 
 
-def parse_shapes(given: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes by the names of the inputs.
+def parse_shapes(given: Sequence[str]) -> dict[str, int | tuple[int, ...]]:
+    """The shapes and sizes by the names of inputs and dimensions.
 
-    >>> parse_shapes(["input=1x3x224x224", "length=1"])
-    {'input': (1, 3, 224, 224), 'length': (1,)}
+    >>> parse_shapes(["input=1x3x224x224", "batch=1"])
+    {'input': (1, 3, 224, 224), 'batch': 1}
     """
-    shapes: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, int | tuple[int, ...]] = {}
     for text in given:
-        found = re.fullmatch(r"(.+)=(\d+(?:x\d+)*)", text)
+        found = re.fullmatch(r"(.+)=([0-9]{1,12}(?:x[0-9]{1,12})*)", text)
         if found is None:
-            raise UsageError(f"--shape is {text!r}; give a name and sizes, such as input=1x3x224x224")
-        shapes[found[1]] = tuple(int(size) for size in found[2].split("x"))
+            raise UsageError(f"--shape is {text!r}; give a name and sizes, such as input=1x3x224x224 or batch=4")
+        name, sizes = found[1], tuple(int(size) for size in found[2].split("x"))
+        shape = sizes if len(sizes) > 1 else sizes[0]
+        if shapes.setdefault(name, shape) != shape:
+            raise UsageError(f"--shape gives {name} twice, the second time as {found[2]}; give it once")
     return shapes
 
 

@@ -17,6 +17,7 @@ from onnx.backend import base
 from tilewright.errors import KernelArgumentError, UsageError
 from tilewright.graph.compilation import naive_trace
 from tilewright.graph.compiled import CompiledModel
+from tilewright.graph.onnx_protos import static_type
 from tilewright.graph.pipeline import compile_network
 from tilewright.graph.session import InferenceSession, NodeArg
 from tilewright.runtime import checked_threads
@@ -170,8 +171,9 @@ def _is_open(value: onnx.ValueInfoProto) -> bool:
     """Whether the model leaves the shape of a tensor open."""
     if not value.type.HasField("tensor_type"):
         return False
-    tensor = value.type.tensor_type
-    return not tensor.HasField("shape") or not all(dim.HasField("dim_value") for dim in tensor.shape.dim)
+    known = static_type(value.type)
+    # Some tools write 0 for open.
+    return known is None or 0 in known.shape
 
 
 def _as_onnx(result: Any, known: NodeArg, declared: onnx.ValueInfoProto) -> Any:

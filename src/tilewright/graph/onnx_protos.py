@@ -8,18 +8,22 @@ orders, renames or removes values sees every one that a node reads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, TensorShapeProto, TypeProto
 from onnx.defs import OpSchema, SchemaError, get_schema
 
 from tilewright.graph.graph import ONNX, Attribute, Node, TensorType
 
 CAPTURES = "tilewright.captures"
 
+Dimension: TypeAlias = int | str | None
+
 _LONG_NAME = "ai.onnx"
+# What tools write where a dimension has no name: two of them need not be equal.
+_NO_NAMES = frozenset(("", "?", "-1", "None"))
 
 
 def normal_domain(domain: str) -> str:
@@ -64,9 +68,31 @@ def static_type(proto: TypeProto | None) -> TensorType | None:
     tensor = proto.tensor_type
     if tensor.elem_type == TensorProto.UNDEFINED or not tensor.HasField("shape"):
         return None
-    if any(not dim.HasField("dim_value") for dim in tensor.shape.dim):
-        return None
-    return TensorType(dtype_name(tensor.elem_type), tuple(dim.dim_value for dim in tensor.shape.dim))
+    shape = tuple(dim for dim in dimensions(tensor) if isinstance(dim, int))
+    return TensorType(dtype_name(tensor.elem_type), shape) if len(shape) == len(tensor.shape.dim) else None
+
+
+def dimensions(tensor: TypeProto.Tensor) -> tuple[Dimension, ...]:
+    """The dimensions of a tensor that has a shape: a size, or the name of an open one, or None where it has no name.
+
+    Exporters write open dimensions as a name, as nothing, and as a size or a name of -1.
+    """
+    return tuple(_dimension(dim) for dim in tensor.shape.dim)
+
+
+def shape_text(shape: Sequence[Dimension]) -> str:
+    """A shape as messages write it.
+
+    >>> shape_text(("batch", 3, None))
+    '[batch, 3, ?]'
+    """
+    return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
+
+
+def _dimension(dim: TensorShapeProto.Dimension) -> Dimension:
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
+    return None if dim.dim_param in _NO_NAMES else str(dim.dim_param)
 
 
 def type_proto(tensor_type: TensorType) -> TypeProto:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,9 +21,10 @@ from tilewright.schedule import Trace
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from tilewright.graph.onnx_import.sizes import Shapes
+
 Source: TypeAlias = "str | os.PathLike[str] | bytes | ModelProto"
 Records: TypeAlias = "str | os.PathLike[str] | Iterable[Record]"
-Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 ZOO = "zoo:"
 
@@ -41,7 +42,7 @@ def compile_network(
     """Compile an ONNX model, or a network of the zoo, with the fastest recorded programs.
 
     A task without a record gets the program that the analytical model thinks best, or the one that `default_trace`
-    gives. `shapes` are those of inputs that the model leaves open.
+    gives. `shapes` are those of inputs that the model leaves open, and sizes of dimensions by the model's names.
     """
     _check_records(records)
     chosen = _target(target)

@@ -25,7 +25,8 @@ from tilewright.runtime import checked_threads
 if TYPE_CHECKING:
     from tilewright.codegen import Target
     from tilewright.graph.compilation import Progress
-    from tilewright.graph.pipeline import Records, Shapes, Source
+    from tilewright.graph.onnx_import.sizes import Shapes
+    from tilewright.graph.pipeline import Records, Source
 
 _STRING = "string"
 _ONNX_NAMES = {"float32": "float", "float64": "double"}
@@ -65,9 +66,10 @@ class InferenceSession:
         """Compile `model`: the path, the bytes or the message of an ONNX model, or a network such as "zoo:resnet18".
 
         A path to a compiled model, or a `CompiledModel`, is taken as it is. `records` hold tuned programs; tasks that
-        they do not know get the default ones. `shapes` are those of inputs that the model leaves open, `threads` the
-        most to use, all processors by default. `on_progress` is called with how many kernels are compiled, and of how
-        many. `fallback` replaces the reference evaluator of ONNX for operators that have no kernel.
+        they do not know get the default ones. `shapes` gives what the model leaves open: shapes by the names of inputs,
+        as {"image": (1, 3, 224, 224)}, and sizes by the names of dimensions, as {"batch": 4}. `threads` are the most to
+        use, all processors by default. `on_progress` is called with how many kernels are compiled, and of how many.
+        `fallback` replaces the reference evaluator of ONNX for operators that have no kernel.
         """
         checked_threads(threads)
         compiled = _compiled_model(model)

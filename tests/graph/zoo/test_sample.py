@@ -83,7 +83,8 @@ def test_parameters_that_are_listed_as_inputs_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "text"), [(["batch", 3], "batchx3"), ([2, None], "2x\\?"), (None, "of unknown rank")]
+    ("shape", "text"),
+    [(["batch", 3], r"\[batch, 3\]"), ([2, None], r"\[2, \?\]"), ([-1], r"\[\?\]"), (None, "of unknown rank")],
 )
 def test_open_shapes_are_wrong_usage(shape: list[int | str] | None, text: str) -> None:
     with pytest.raises(UsageError, match=f"input x is {text}; fix it with --shape x="):

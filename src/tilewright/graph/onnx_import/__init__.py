@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -10,20 +9,19 @@ from onnx import ModelProto
 
 from tilewright.graph.graph import Graph
 from tilewright.graph.onnx_import.importer import Importer
-from tilewright.graph.onnx_import.inputs import fixed_input_types
+from tilewright.graph.onnx_import.inputs import fixed_input_types, inputs_of
 from tilewright.graph.onnx_import.reading import opsets_of, read_model
+from tilewright.graph.onnx_import.sizes import Shapes
 from tilewright.graph.onnx_import.structure import all_names, check_operators, ordered_nodes
 
 __all__ = ["load_model"]
 
 
-def load_model(
-    source: str | PathLike[str] | bytes | ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None
-) -> Graph:
+def load_model(source: str | PathLike[str] | bytes | ModelProto, shapes: Shapes | None = None) -> Graph:
     """The graph of an ONNX model, of opset 11 or newer; onnx converts an older one.
 
-    `shapes` gives the shapes of inputs whose dimensions the model leaves open. What does not depend on the inputs is
-    computed here; an input that has an initializer is a constant.
+    `shapes` gives what the model leaves open: shapes by the names of inputs, sizes by the names of dimensions. What
+    does not depend on the inputs is computed here; an input that has an initializer is a constant.
     """
     model = read_model(source)
     opsets = opsets_of(model)
@@ -31,8 +29,8 @@ def load_model(
     nodes = ordered_nodes(model.graph)
     importer = Importer(all_names(model.graph))
     importer.add_initializers(model.graph, {})
-    inputs = [value for value in model.graph.input if value.name not in importer.constants]
-    for name, proto in fixed_input_types(inputs, shapes or {}).items():
+    inputs = inputs_of(model.graph)
+    for name, proto in fixed_input_types(inputs, {} if shapes is None else shapes).items():
         importer.set_type(name, proto)
     importer.add_nodes(nodes, opsets)
     name = model.graph.name

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
 from tilewright.errors import UsageError
+from tilewright.graph.onnx_protos import dimensions, shape_text, static_type
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
@@ -47,15 +48,15 @@ def _dtype(value: ValueInfoProto) -> np.dtype[np.generic]:
 
 
 def _shape(value: ValueInfoProto) -> tuple[int, ...]:
+    known = static_type(value.type)
+    if known is not None:
+        return known.shape
     tensor = value.type.tensor_type
-    dims = tensor.shape.dim
-    if not tensor.HasField("shape") or not all(dim.HasField("dim_value") for dim in dims):
-        sizes = "x".join(str(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?" for dim in dims)
-        raise UsageError(
-            f"random inputs need fixed shapes, but input {value.name} is {sizes or 'of unknown rank'}; fix it with "
-            f"--shape {value.name}=1x3x224x224, say"
-        )
-    return tuple(dim.dim_value for dim in dims)
+    said = shape_text(dimensions(tensor)) if tensor.HasField("shape") else "of unknown rank"
+    raise UsageError(
+        f"random inputs need fixed shapes, but input {value.name} is {said}; fix it with "
+        f"--shape {value.name}=1x3x224x224, say"
+    )
 
 
 def _num_choices(graph: GraphProto, name: str) -> int:
