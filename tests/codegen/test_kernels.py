@@ -238,7 +238,16 @@ def test_unrolling_without_bounds_is_refused() -> None:
     s = tw.Schedule(tw.Task([x], [out]))
     s["out"].unroll("i")
     s["out"].unroll("j")
-    with pytest.raises(CodegenError, match="unrolls to more than 50000 statements"):
+    with pytest.raises(CodegenError, match="unrolls to more than 8192 statements"):
+        tw.build(s)
+
+
+def test_unrolling_long_statements_is_refused_by_their_length() -> None:
+    x = te.placeholder((4096,), name="X")
+    out = te.compute((4096,), lambda i: te.exp(te.erf(te.tanh(te.exp(x[i])))), name="out")
+    s = tw.Schedule(tw.Task([x], [out]))
+    s["out"].unroll(s["out"].split("i", 1024)[1])
+    with pytest.raises(CodegenError, match="unrolls to more than 40000 instructions"):
         tw.build(s)
 
 

@@ -12,6 +12,8 @@ from tests.records.samples import failed, record
 from tilewright.errors import RecordFormatError, TilewrightError
 from tilewright.records import RecordLog, read_records
 
+LINE = record().to_line()
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> RecordLog:
@@ -75,6 +77,22 @@ def test_a_torn_header_is_written_anew(log: RecordLog, header: str) -> None:
         ('{"task": "5f3a", "wor', "the line is not JSON .*; remove the line, or restore the file"),
         ("\x00\x00\x00", "the line is not JSON"),
         ("[1, 2]", r"a line is a JSON object, got \[1, 2\]"),
+        ("", "the line is not JSON"),
+        ("[" * 200_000, "the line is nested too deeply; remove the line, or restore the file"),
+        ('{"a":' * 200_000, "the line is nested too deeply"),
+        ("[" * 900 + "]" * 900, r"a line is a JSON object, got \[\[\[\[\[\["),
+        (LINE.replace('"latency_s":0.002', '"latency_s":1e-320'), "latency_s must be .*; correct or remove the line"),
+        (LINE.replace('"latency_s":0.002', f'"latency_s":1{400 * "0"}'), "latency_s must be"),
+        (LINE.replace('"latency_s":0.002', f'"latency_s":1{9000 * "0"}'), "the line is not JSON"),
+        (LINE.replace('"split"', '"melt"'), "trace: unknown step 'melt'"),
+        (LINE.replace('"split"', '["split"]'), "trace: unknown step"),
+        (LINE.replace("[4,8]", "[4,[8]]"), "trace: step split: factors must be"),
+        (LINE.replace("[4,8]", "[" * 500 + "]" * 500), "trace: step split: factors must be"),
+        (LINE.replace('"threads":2', '"threads":1000000'), "threads must be"),
+        (LINE.replace('"trace":[', '"trace":[[],'), "trace: a step is an object"),
+        (LINE[:-1] + ',"trace":7}', "trace must be a list of steps, got 7"),
+        (LINE.replace('"error":""', '"error":{"trace":[],"status":""}'), "error must be a string"),
+        ('{"tilewright_records": 1e999}', "the format is version inf"),
         ('{"task": "5f3a"}', "needs the field workload, which is missing; correct or remove the line"),
     ],
 )
@@ -86,13 +104,65 @@ def test_a_broken_line_in_the_middle_is_an_error_that_names_it(log: RecordLog, l
         log.read()
 
 
+@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"\x1f\x8b\x08\0\0\n", LINE.encode("utf-16") + b"\n"])
+def test_bytes_that_are_no_text_are_an_error_that_names_the_line(log: RecordLog, line: bytes) -> None:
+    log.append(record())
+    with log.path.open("ab") as file:
+        file.write(line)
+    with pytest.raises(RecordFormatError, match="records.jsonl:3: the line is not JSON"):
+        log.read()
+
+
+def test_a_line_without_end_is_not_read_into_memory(log: RecordLog) -> None:
+    log.append(record())
+    with log.path.open("ab") as file:
+        file.write(b" " * (5 << 20))
+    with pytest.raises(RecordFormatError, match="records.jsonl:3: the line is not JSON"):
+        log.read()
+
+
+def test_a_last_line_that_is_whole_but_wrong_is_an_error(log: RecordLog) -> None:
+    log.append(record())
+    log.path.write_text(log.path.read_text().replace("0.002,", "0,").rstrip("\n"))
+    with pytest.raises(RecordFormatError, match="records.jsonl:2: latency_s must be"):
+        log.read()
+
+
+def test_lines_end_as_on_windows_too(log: RecordLog) -> None:
+    log.extend([record(time=1.0), record(time=2.0)])
+    log.path.write_bytes(log.path.read_bytes().replace(b"\n", b"\r\n"))
+    assert [r.time for r in log.read()] == [1.0, 2.0]
+
+
+def test_a_record_knows_where_it_was_read(log: RecordLog) -> None:
+    log.extend([record(), record()])
+    assert [r.source for r in log.read()] == [f"{log.path}:2", f"{log.path}:3"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_fields_of_a_record_have_no_order_and_any_spaces(log: RecordLog, order: int) -> None:
+    log.append(record())
+    fields = dict([*record().to_json().items()][::order])
+    with log.path.open("a") as file:
+        file.write(json.dumps(fields) + "\n")
+    assert log.read() == [record(), record()]
+
+
+def test_equal_steps_of_a_file_are_one_object(log: RecordLog) -> None:
+    log.extend([record(), record()])
+    first, second = log.read()
+    assert all(a is b for a, b in zip(first.trace.steps, second.trace.steps, strict=True))
+
+
 def test_a_newer_format_is_not_guessed_at(log: RecordLog) -> None:
     log.path.write_text('{"tilewright_records": 2, "tool_version": "9.0"}\n')
     with pytest.raises(RecordFormatError, match="jsonl:1: the format is version 2, .*reads version 1; use"):
         log.read()
 
 
-@pytest.mark.parametrize("content", ["task,latency\n", "no newline at the end", "{}\n"])
+@pytest.mark.parametrize(
+    "content", ["task,latency\n", "no newline at the end", "{}\n", "\x1f\x8b\x08\x00", "\ufeff{", "\0", "\n\n"]
+)
 def test_a_file_that_is_something_else_is_neither_read_nor_changed(log: RecordLog, content: str) -> None:
     log.path.write_text(content)
     with pytest.raises(RecordFormatError, match="jsonl:1: a record file begins with"):

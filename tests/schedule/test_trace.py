@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,23 @@ import pytest
 import tilewright as tw
 from tests.schedule.programs import gemm_relu
 from tilewright.errors import ScheduleError
-from tilewright.schedule import Schedule, Trace
+from tilewright.ir import lower
+from tilewright.schedule import Schedule, Step, Trace
+from tilewright.schedule.steps import CacheWriteStep, FuseStep, SplitStep
 from tilewright.testing.programs import FAMILIES, random_task
 from tilewright.testing.schedules import random_schedule
+
+
+def _fused(stage: str, loop: str) -> Step:
+    return FuseStep(stage, (f"{loop}.0", f"{loop}.1"))
+
+
+def _doubled(loop: str, times: int) -> list[str]:
+    """The names of a loop that is split and fused again and again."""
+    names = [loop]
+    for _ in range(times - 1):
+        names.append(f"{names[-1]}.0@{names[-1]}.1")
+    return names
 
 
 def _everything(s: Schedule) -> None:
@@ -113,8 +128,61 @@ def test_broken_json_is_refused(data: object, message: str) -> None:
         Trace.from_json(json.dumps(data))
 
 
-def test_steps_of_wrong_types_are_refused_when_they_apply() -> None:
-    for arguments in (["i", ["x"]], ["i", [None]], [["i"], [2]]):
-        trace = Trace.from_json([{"step": "split", "stage": "C", "arguments": arguments}])
-        with pytest.raises(ScheduleError):
-            trace.apply(gemm_relu().task)
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        ("split", ["i", ["x"]], r"factors must be a list of whole numbers of at least 1, got \['x'\]"),
+        ("split", ["i", [None]], "factors must be"),
+        ("split", ["i", [True]], "factors must be"),
+        ("split", ["i", [0]], "factors must be"),
+        ("split", ["i", [2.0]], "factors must be"),
+        ("split", ["i", 4], "factors must be"),
+        ("split", [["i"], [2]], "loop must be a name"),
+        ("fuse", ["i", 1], r"loops must be names, got \['i', 1\]"),
+        ("pragma", ["i", -1], "auto_unroll_max_step must be a whole number of at least 0"),
+        ("compute_at", [None, "i"], "consumer must be a name"),
+        (["split"], [], "unknown step"),
+    ],
+)
+def test_steps_of_wrong_types_are_refused(kind: object, arguments: list[Any], message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        Trace.from_json([{"step": kind, "stage": "C", "arguments": arguments}])
+
+
+def test_what_nests_too_deeply_or_is_too_long_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="nested too deeply"):
+        Trace.from_json("[" * 200_000)
+    with pytest.raises(ScheduleError, match="at most 1000 steps, got 1001"):
+        Trace.from_json([{"step": "compute_root", "stage": "C", "arguments": []}] * 1001)
+
+
+def test_a_step_prints_as_python_whatever_its_names_are() -> None:
+    trace = Trace((FuseStep('a"]', ("i\n", "größe")),))
+    assert str(trace).splitlines()[1] == r's["a\"]"].fuse("i\n", "größe")'
+
+
+def test_equal_steps_have_equal_hashes_and_survive_pickling() -> None:
+    one, other = SplitStep("C", "i", (4, 8)), SplitStep("C", "i", (4, 8))
+    assert hash(one) == hash(other)
+    assert pickle.loads(pickle.dumps(one)) == other
+    assert len({one, other, SplitStep("C", "i", (4, 4))}) == 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ([SplitStep("D", "i", (1,) * 101)], "split and fused 101 times; at most 100"),
+        ([SplitStep("D", "i" + n * ".0", (2,)) for n in range(101)], "at most 100"),
+        ([CacheWriteStep("D" + n * ".cache") for n in range(65)], "one stage more than the 64"),
+        (
+            [step for loop in _doubled("i", 8) for step in (SplitStep("D", loop, (2,)), _fused("D", loop))],
+            "the name of a loop would have 1531 characters; at most 1000",
+        ),
+    ],
+    ids=["factors", "splits", "stages", "names"],
+)
+def test_a_schedule_has_limits(steps: list[Step], message: str) -> None:
+    task = gemm_relu().task
+    lower(Trace(tuple(steps[: -2 if "name" in message else -1])).apply(task))
+    with pytest.raises(ScheduleError, match=message):
+        Trace(tuple(steps)).apply(task)

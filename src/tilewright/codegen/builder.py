@@ -78,7 +78,7 @@ class FunctionBuilder:
         self.declarations = declarations
         self.has_fma = has_fma
         self.has_rounding = has_rounding
-        self._count = 0
+        self.num_names = 0  # about as many as instructions
         self._scopes = [_Scope("0", False)]
 
     @property
@@ -101,8 +101,8 @@ class FunctionBuilder:
     # --- values -----------------------------------------------------------------------------------------
 
     def name(self, hint: str = "v") -> str:
-        self._count += 1
-        return f"%{hint}{self._count}"
+        self.num_names += 1
+        return f"%{hint}{self.num_names}"
 
     def op(self, rhs: str, dtype: str, lanes: int, depth: int) -> Value:
         """Write a pure instruction in scope `depth`, or return the value that the same instruction has there."""

@@ -30,7 +30,10 @@ from tilewright.ir import (
 from tilewright.schedule import PARALLEL, UNROLL, VECTORIZE, identity
 from tilewright.te import DTYPES, Const, Select, Var
 
-MAX_STATEMENTS = 50_000
+# LLVM's time grows faster than straight code does: what stays within these takes seconds, twice as much takes minutes.
+# Programs of the search space have at most about 3,500 statements and 24,000 instructions.
+MAX_STATEMENTS = 8192
+MAX_INSTRUCTIONS = 40_000
 
 
 @dataclass(slots=True)
@@ -80,6 +83,10 @@ class FunctionWriter:
         if self.module.num_statements > MAX_STATEMENTS:
             raise CodegenError(
                 f"{self.name} unrolls to more than {MAX_STATEMENTS} statements; unroll fewer loops or smaller ones"
+            )
+        if self.builder.num_names > MAX_INSTRUCTIONS:
+            raise CodegenError(
+                f"{self.name} unrolls to more than {MAX_INSTRUCTIONS} instructions; unroll fewer loops or smaller ones"
             )
 
     # --- loops ------------------------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ from tilewright.te import Binary, Expr, Select, Unary, Var
 
 MAX_SEGMENTS = 4
 MAX_COPIES = 9
+# Beyond so many iterations a loop is left as it is: every one of them is looked at.
+MAX_ITERATIONS = 1 << 24
 
 IntArray = npt.NDArray[np.int64]
 
@@ -58,7 +60,7 @@ def _partition_loop(loop: For, context: _Context) -> Stmt:
 def _pieces(loop: For, context: _Context) -> tuple[list[tuple[int, int, Stmt]], int]:
     """The loop in pieces with their bodies, and how many copies may still be made of each of these."""
     whole = (loop.begin, loop.begin + loop.extent, loop.body)
-    if loop.kind == UNROLL:
+    if loop.kind == UNROLL or loop.extent > MAX_ITERATIONS:
         return [whole], context.copies
     answers = _answers_inside(loop, context.ranges)
     segments = _segments(loop, answers)

@@ -8,7 +8,6 @@ removed by the next writer.
 from __future__ import annotations
 
 import fcntl
-import io
 import json
 import os
 import stat
@@ -16,15 +15,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 import tilewright
 from tilewright.errors import RecordFormatError, TilewrightError
+from tilewright.records.lines import FORMAT_KEY, FORMAT_VERSION, LineReader, NotJsonError
 from tilewright.records.record import Record
 
-FORMAT_VERSION = 1
-_FORMAT_KEY = "tilewright_records"
-_BEGINNING = f'{{"{_FORMAT_KEY}": '.encode()
+_BEGINNING = f'{{"{FORMAT_KEY}": '.encode()
+# A line is a few thousand bytes long.
+_MAX_LINE_BYTES = 1 << 22
 
 
 class RecordLog:
@@ -94,17 +95,27 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise TilewrightError(f"the record file {os.fspath(path)} is no regular file; give the path of a file")
-        content = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            _check_beginning(path, file.peek(len(_BEGINNING))[: len(_BEGINNING)])
+            yield from _read_lines(os.fspath(path), file)
     except OSError as error:
         raise file_error(path, error) from error
-    _check_beginning(path, content[: len(_BEGINNING)])
-    for number, line in enumerate(io.BytesIO(content), start=1):
+
+
+def _read_lines(path: str, file: BufferedReader) -> Iterator[Record]:
+    reader = LineReader()
+    number = 0
+    while line := file.readline(_MAX_LINE_BYTES):
+        number += 1
+        source = f"{path}:{number}"
         try:
-            record = _parse_line(line)
-        except RecordFormatError as error:
-            if not line.endswith(b"\n"):
+            record = reader.read(line, source)
+        except NotJsonError as error:
+            if not line.endswith(b"\n") and len(line) < _MAX_LINE_BYTES:
                 return
-            raise RecordFormatError(f"{os.fspath(path)}:{number}: {error}") from error
+            raise RecordFormatError(f"{source}: {error}") from error
+        except RecordFormatError as error:
+            raise RecordFormatError(f"{source}: {error}") from error
         if record is not None:
             yield record
 
@@ -125,37 +136,12 @@ def _replace(path: Path, records: Iterable[Record], mode: int) -> None:
 
 
 def _header_line() -> str:
-    header = {_FORMAT_KEY: FORMAT_VERSION, "tool_version": tilewright.__version__, "created": time.time()}
+    header = {FORMAT_KEY: FORMAT_VERSION, "tool_version": tilewright.__version__, "created": time.time()}
     return json.dumps(header) + "\n"
 
 
 def _text_of(records: Iterable[Record]) -> str:
     return "".join(record.to_line() + "\n" for record in records)
-
-
-def _parse_line(line: bytes) -> Record | None:
-    """The record in a line, or None for a header; files joined with `cat` have several."""
-    try:
-        data = json.loads(line)
-    except ValueError as error:  # both of broken JSON and of broken UTF-8
-        raise RecordFormatError(f"the line is not JSON ({error}); remove the line, or restore the file") from error
-    if not isinstance(data, dict):
-        raise RecordFormatError(f"a line is a JSON object, got {data!r}; remove the line, or restore the file")
-    if _FORMAT_KEY in data:
-        _check_version(data[_FORMAT_KEY])
-        return None
-    try:
-        return Record.from_json(data)
-    except RecordFormatError as error:
-        raise RecordFormatError(f"{error}; correct or remove the line") from error
-
-
-def _check_version(version: object) -> None:
-    if version != FORMAT_VERSION:
-        raise RecordFormatError(
-            f"the format is version {version!r}, and this tilewright ({tilewright.__version__}) reads version "
-            f"{FORMAT_VERSION}; use the tilewright that wrote the file, or a newer one"
-        )
 
 
 def _check_beginning(path: str | os.PathLike[str], beginning: bytes) -> None:
@@ -176,7 +162,7 @@ def _repair_end(fd: int) -> None:
     tail = os.pread(fd, size - start, start)
     try:
         json.loads(tail)
-    except ValueError:
+    except (ValueError, RecursionError):
         os.ftruncate(fd, start)
     else:
         os.write(fd, b"\n")  # whole but for its end, as some editors leave it

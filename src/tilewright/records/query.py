@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tilewright.errors import UsageError
 from tilewright.measure import STATUSES
 from tilewright.records.log import RecordLog, read_records
-from tilewright.records.record import Record
+from tilewright.records.record import FIELDS, Record
 from tilewright.schedule import Trace
 
 EXPORT_FORMATS = ("csv", "json")
@@ -125,8 +125,8 @@ def export(records: Iterable[Record], format: str) -> str:
 def _csv(records: Iterable[Record]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(Record.__slots__)
+    writer.writerow(FIELDS)
     for record in records:
         row = {name: json.dumps(v) if isinstance(v, list) else v for name, v in record.to_json().items()}
-        writer.writerow(row[name] for name in Record.__slots__)
+        writer.writerow(row[name] for name in FIELDS)
     return out.getvalue()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from reprlib import repr as shown
 from typing import Any, TypeAlias
 
 from tilewright.errors import RecordFormatError, ScheduleError
 from tilewright.measure import OK, STATUSES
+from tilewright.runtime import MAX_THREADS
 from tilewright.schedule import Trace
 
 Names: TypeAlias = tuple[tuple[str, ...], ...]
@@ -38,6 +40,7 @@ class Record:
     time: float = 0.0  # when it was measured, in seconds since 1970
     names: Names = ()  # what the task calls its tensors and axes, and so the trace; older records do not say
     pace: float = 1.0  # how many times as long as in its own trial the task's first program took at that time
+    source: str = field(default="", compare=False, repr=False)  # the file and the line that it was read from
 
     @property
     def steady_latency_s(self) -> float:
@@ -45,7 +48,7 @@ class Record:
         return math.inf if self.latency_s is None else self.latency_s / self.pace
 
     def to_json(self) -> dict[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: getattr(self, name) for name in FIELDS}
         lists = {"runs_s": list(self.runs_s), "names": [list(names) for names in self.names]}
         return values | {"trace": self.trace.to_json()} | lists
 
@@ -54,19 +57,26 @@ class Record:
         return json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Record:
-        """Read a record; RecordFormatError says which field is wrong."""
+    def from_json(data: Mapping[str, Any], source: str = "", trace: Trace | None = None) -> Record:
+        """Read a record; RecordFormatError says which field is wrong. A `trace` stands for that of `data`."""
         _check_fields(data)
-        try:
-            trace = Trace.from_json(data["trace"])
-        except ScheduleError as error:
-            raise RecordFormatError(f"trace: {error}") from error
+        if trace is None:
+            try:
+                trace = Trace.from_json(data["trace"])
+            except ScheduleError as error:
+                raise RecordFormatError(f"trace: {error}") from error
         names = tuple(map(tuple, data.get("names", ())))
-        return Record(**{**data, "trace": trace, "runs_s": tuple(data["runs_s"]), "names": names})
+        changes = {"trace": trace, "runs_s": tuple(data["runs_s"]), "names": names, "source": source}
+        return Record(**{**data, **changes})
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+def _is_number(value: object, least: float, most: float) -> bool:
+    """Whole numbers may be too large for a float, and what is no number compares with nothing."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+
+
+def _is_time(value: object) -> bool:
+    return _is_number(value, 0, _MOST_S)
 
 
 def _is_text(value: object) -> bool:
@@ -77,34 +87,49 @@ def _is_names(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(n, list) and n and all(map(_is_text, n)) for n in value)
 
 
-_RULES = {
+def _is_threads(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value, 1, MAX_THREADS)
+
+
+# Shorter than a cycle and longer than history: nothing that was measured.
+_LEAST_S, _MOST_S = 1e-12, 1e12
+_LEAST_PACE, _MOST_PACE = 1e-6, 1e6
+_LATENCY = f"a number of seconds from {_LEAST_S:g} to {_MOST_S:g}, or null"
+_RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "task": ("a string", _is_text),
     "workload": ("a string", _is_text),
     "target": ("a string", _is_text),
-    "threads": ("a whole number of at least 1", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 1),
+    "threads": (f"a whole number from 1 to {MAX_THREADS}", _is_threads),
     "trace": ("a list of steps", lambda v: isinstance(v, list)),
-    "status": (f"one of {', '.join(STATUSES)}", lambda v: v in STATUSES),
-    "latency_s": ("a number of seconds or null", lambda v: v is None or _is_number(v)),
-    "runs_s": ("a list of seconds", lambda v: isinstance(v, list) and all(map(_is_number, v))),
+    "status": (f"one of {', '.join(STATUSES)}", lambda v: isinstance(v, str) and v in STATUSES),
+    "latency_s": (_LATENCY, lambda v: v is None or _is_number(v, _LEAST_S, _MOST_S)),
+    "runs_s": ("a list of seconds", lambda v: isinstance(v, list) and all(map(_is_time, v))),
     "error": ("a string", _is_text),
-    "build_s": ("a number of seconds", _is_number),
-    "time": ("a number of seconds since 1970", _is_number),
+    "build_s": ("a number of seconds", _is_time),
+    "time": ("a number of seconds since 1970", _is_time),
     "names": ("a list of lists of names", _is_names),
-    "pace": ("a number above 0", lambda v: _is_number(v) and v > 0),
+    "pace": (
+        f"a number from {_LEAST_PACE:g} to {_MOST_PACE:g}",
+        lambda v: _is_number(v, _LEAST_PACE, _MOST_PACE),
+    ),
 }
+FIELDS = tuple(_RULES)
+"""What of a record is written, in this order."""
 _OPTIONAL = ("names", "pace")
+_NEEDED = frozenset(_RULES) - frozenset(_OPTIONAL)
 
 
 def _check_fields(data: Mapping[str, Any]) -> None:
-    missing = [name for name in _RULES if name not in data and name not in _OPTIONAL]
+    missing = _NEEDED - data.keys()
     if missing:
-        raise RecordFormatError(f"a record needs the field {missing[0]}, which is missing")
+        first = next(name for name in FIELDS if name in missing)
+        raise RecordFormatError(f"a record needs the field {first}, which is missing")
     for name, value in data.items():
-        if name not in _RULES:
-            raise RecordFormatError(f"a record has no field {name}; the fields are {', '.join(_RULES)}")
-        expected, is_right = _RULES[name]
-        if not is_right(value):
-            raise RecordFormatError(f"{name} must be {expected}, got {value!r}")
+        rule = _RULES.get(name)
+        if rule is None:
+            raise RecordFormatError(f"a record has no field {shown(name)}; the fields are {', '.join(_RULES)}")
+        if not rule[1](value):
+            raise RecordFormatError(f"{name} must be {rule[0]}, got {shown(value)}")
     if (data["latency_s"] is not None) != (data["status"] == OK):
         raise RecordFormatError(
             f"latency_s is there if and only if the status is OK, got {data['latency_s']} with {data['status']}"

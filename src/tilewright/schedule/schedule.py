@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from tilewright.schedule.trace import Trace
 
 
+# How many stages steps may add to those of the task.
+_MAX_NEW_STAGES = 64
+
+
 class Schedule:
     """How to compute a task: its stages with their loops. Primitives are methods of the stages.
 
@@ -71,6 +75,11 @@ class Schedule:
     # --- the graph of stages ---------------------------------------------------------------------------------------
 
     def add_stage(self, tensor: Tensor) -> Stage:
+        num_new = len(self.stages) - len(self.task.inputs) - len(self.task.stages)
+        if num_new >= _MAX_NEW_STAGES:
+            raise ScheduleError(
+                f"{tensor.name} would be one stage more than the {num_new} that steps may add to a task"
+            )
         stage = self.stages[tensor.name] = Stage(self, tensor)
         return stage
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -20,10 +22,20 @@ if TYPE_CHECKING:
 
 Made: TypeAlias = "tuple[Loop, ...] | Loop | Stage | None"
 MAX_UNROLL = 1024
+# The value of a loop is a nested expression of the splits and fusions of its stage.
+MAX_RELATIONS = 100
+MAX_NAME_LENGTH = 1000
+
+
+class _Hashed:
+    """Keeps the hash of a step: steps are looked up far more often than they are made."""
+
+    __slots__ = ("_hash",)
+    _hash: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step(ABC):
+class Step(_Hashed, ABC):
     """One primitive applied to one stage."""
 
     name: ClassVar[str] = ""
@@ -49,13 +61,17 @@ class Step(ABC):
         return {"step": self.name, "stage": self.stage, "arguments": arguments}
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and str(self) == str(other)
+        return self is other or (type(self) is type(other) and str(self) == str(other))
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash(str(self)))
+            return self._hash
 
     def __str__(self) -> str:
-        return f's["{self.stage}"].{self.name}({", ".join(map(_quoted, self.arguments()))})'
+        return f"s[{_as_text(self.stage)}].{self.name}({', '.join(map(_quoted, self.arguments()))})"
 
 
 def _plain(value: Any) -> Any:
@@ -79,7 +95,12 @@ def _quoted(value: Any) -> str:
         return f"np.array({value.tolist()})"
     if isinstance(value, list):
         return f"[{', '.join(map(_quoted, value))}]"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    return _as_text(value) if isinstance(value, str) else repr(value)
+
+
+def _as_text(name: str) -> str:
+    """The name as it is written in Python, whatever is in it."""
+    return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
 def _leaf(schedule: Schedule, stage: str, loop: str) -> tuple[Stage, Loop]:
@@ -114,6 +135,10 @@ def _restructure(schedule: Schedule, stage: Stage, *loops: Loop) -> None:
 
 
 def _new_loop(stage: Stage, name: str, is_reduce: bool) -> Loop:
+    if len(name) > MAX_NAME_LENGTH:
+        raise ScheduleError(
+            f"the name of a loop would have {len(name)} characters; at most {MAX_NAME_LENGTH} are allowed"
+        )
     return Loop(name, Var("int64", name), is_reduce, stage)
 
 
@@ -128,6 +153,7 @@ class SplitStep(Step):
         _restructure(schedule, stage, loop)
         factors = [_factor(f, self.loop) for f in self.factors]
         _check_population(schedule, factors)
+        _check_relations(stage, len(factors))
         if not factors:
             raise ScheduleError(f"split of {self.loop} needs at least one factor, the extent of an inner loop")
         made: list[Loop] = []
@@ -150,8 +176,16 @@ class SplitStep(Step):
 
     def __str__(self) -> str:
         factors = self.arguments()[1]
-        shown = factors[0] if len(factors) == 1 else factors
-        return f's["{self.stage}"].split("{self.loop}", {_quoted(shown)})'
+        one_or_all = factors[0] if len(factors) == 1 else factors
+        return f"s[{_as_text(self.stage)}].split({_quoted(self.loop)}, {_quoted(one_or_all)})"
+
+
+def _check_relations(stage: Stage, num_new: int) -> None:
+    if len(stage.relations) + num_new > MAX_RELATIONS:
+        raise ScheduleError(
+            f"the loops of {stage.name} would be split and fused {len(stage.relations) + num_new} times; at most "
+            f"{MAX_RELATIONS} times are allowed"
+        )
 
 
 def _check_population(schedule: Schedule, factors: list[Extent]) -> None:
@@ -182,6 +216,7 @@ class FuseStep(Step):
         loops = [stage.find_loop(name) for name in self.loops]
         if not loops:
             raise ScheduleError("fuse needs at least one loop")
+        _check_relations(stage, len(loops) - 1)
         _restructure(schedule, stage, *loops)
         at = stage.leaves.index(loops[0])
         if tuple(loops) != stage.leaves[at : at + len(loops)]:
@@ -273,7 +308,8 @@ class PragmaStep(Step):
         stage.pragmas[loop] = self.auto_unroll_max_step
 
     def __str__(self) -> str:
-        return f's["{self.stage}"].pragma("{self.loop}", auto_unroll_max_step={self.auto_unroll_max_step})'
+        limit = _quoted(self.auto_unroll_max_step)
+        return f"s[{_as_text(self.stage)}].pragma({_quoted(self.loop)}, auto_unroll_max_step={limit})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -363,24 +399,48 @@ STEPS: dict[str, type[Step]] = {
 _VARIADIC = ("fuse", "reorder", "cache_read")
 
 
+def _is_name(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _are(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda values: isinstance(values, list) and all(map(check, values))
+
+
+_NAME = ("a name", _is_name)
+_NAMES = ("names", _are(_is_name))
+# What the fields of steps are in JSON.
+_RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "loop": _NAME,
+    "consumer": _NAME,
+    "reader": _NAME,
+    "loops": _NAMES,
+    "readers": _NAMES,
+    "factors": ("a list of whole numbers of at least 1", _are(lambda value: _is_whole(value, 1))),
+    "auto_unroll_max_step": ("a whole number of at least 0", lambda value: _is_whole(value, 0)),
+}
+
+
 def step_from_json(data: object) -> Step:
     """Read one step; anything that is not one is a ScheduleError that says what is wrong."""
     if not isinstance(data, dict) or not {"step", "stage", "arguments"} <= set(data):
-        raise ScheduleError(f"a step is an object with step, stage and arguments, got {data!r}")
+        raise ScheduleError(f"a step is an object with step, stage and arguments, got {shown(data)}")
     kind, stage, arguments = data["step"], data["stage"], data["arguments"]
-    if kind not in STEPS:
-        raise ScheduleError(f"unknown step {kind!r}; the steps are: {', '.join(STEPS)}")
+    if not isinstance(kind, str) or kind not in STEPS:
+        raise ScheduleError(f"unknown step {shown(kind)}; the steps are: {', '.join(STEPS)}")
     if not isinstance(stage, str) or not isinstance(arguments, list):
-        raise ScheduleError(f"step {kind}: stage must be a string and arguments a list, got {data!r}")
+        raise ScheduleError(f"step {kind}: stage must be a string and arguments a list, got {shown(data)}")
+    given = [arguments] if kind in _VARIADIC else arguments
+    names = [f.name for f in fields(STEPS[kind]) if f.name != "stage"]
+    if len(given) != len(names):
+        raise ScheduleError(f"step {kind} takes {len(names)} arguments, got {shown(arguments)}")
+    for name, value in zip(names, given, strict=True):
+        expected, is_right = _RULES[name]
+        if not is_right(value):
+            raise ScheduleError(f"step {kind}: {name} must be {expected}, got {shown(value)}")
     make: Callable[..., Step] = STEPS[kind]
-    frozen = _frozen(arguments)
-    if kind in _VARIADIC:
-        return make(stage, frozen)
-    expected = len(fields(STEPS[kind])) - 1
-    if len(frozen) != expected:
-        raise ScheduleError(f"step {kind} takes {expected} arguments, got {arguments!r}")
-    return make(stage, *frozen)
-
-
-def _frozen(value: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(_frozen(v) if isinstance(v, list) else v for v in value)
+    return make(stage, *(tuple(value) if isinstance(value, list) else value for value in given))

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from tilewright.task import Task
 
 
+# A program of the largest operators takes about a hundred.
+MAX_STEPS = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """An immutable sequence of steps. `print(trace)` is Python to paste."""
@@ -39,10 +43,14 @@ class Trace:
         """Read a trace from JSON text or the lists and dicts it holds."""
         try:
             items = json.loads(data) if isinstance(data, str) else list(data)
+        except RecursionError:
+            raise ScheduleError("a trace is a JSON list of steps; this is nested too deeply for JSON") from None
         except ValueError as error:
             raise ScheduleError(f"a trace is a JSON list of steps; this is not JSON: {error}") from None
         if not isinstance(items, list):
             raise ScheduleError(f"a trace is a JSON list of steps, got {type(items).__name__}")
+        if len(items) > MAX_STEPS:
+            raise ScheduleError(f"a trace has at most {MAX_STEPS} steps, got {len(items)}")
         return Trace(tuple(step_from_json(item) for item in items))
 
     def __len__(self) -> int:

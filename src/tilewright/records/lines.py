@@ -1,0 +1,98 @@
+"""One line of a record file as a record.
+
+Most of a line is its trace, and the steps of traces are the same few thousand: each is parsed once, and found by its
+text from then on. A file is read four times as fast, and equal steps are one object.
+"""
+
+from __future__ import annotations
+
+import json
+from reprlib import repr as shown
+from typing import Any
+
+import tilewright
+from tilewright.errors import RecordFormatError, ScheduleError
+from tilewright.records.record import Record
+from tilewright.schedule import Step, Trace
+from tilewright.schedule.steps import step_from_json
+from tilewright.schedule.trace import MAX_STEPS
+
+FORMAT_VERSION = 1
+FORMAT_KEY = "tilewright_records"
+
+# As `Record.to_line` writes them: what begins a trace, what comes between its steps, and what ends it.
+_BEGIN, _BETWEEN, _END = '"trace":[{', "},{", '}],"status":"'
+
+
+class NotJsonError(RecordFormatError):
+    """A line that is not JSON, as one that is not whole."""
+
+
+class LineReader:
+    """Reads the lines of a file."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, Step] = {}
+
+    def read(self, line: bytes, source: str) -> Record | None:
+        """The record in a line, or None for a header; files joined with `cat` have several."""
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            raise NotJsonError(f"the line is not JSON ({error}); remove the line, or restore the file") from error
+        rest, trace = self._cut_out_trace(text)
+        data = _object(rest)
+        if trace is not None and data.get("trace") != []:  # it was not the record's
+            data, trace = _object(text), None
+        if FORMAT_KEY in data:
+            _check_version(data[FORMAT_KEY])
+            return None
+        try:
+            return Record.from_json(data, source, trace)
+        except RecordFormatError as error:
+            raise RecordFormatError(f"{error}; correct or remove the line") from error
+
+    def _cut_out_trace(self, text: str) -> tuple[str, Trace | None]:
+        """The text with an empty list in place of the trace, and the trace; as it is where that is not so simple.
+
+        The texts between the braces of a list are looked up alone: where each is a step, the list is one of steps. No
+        string can hold what begins or ends a trace, since its quotation marks would be written otherwise.
+        """
+        begin = text.find(_BEGIN)
+        end = text.find(_END, begin)
+        if begin < 0 or end < 0:
+            return text, None
+        pieces = text[begin + len(_BEGIN) : end].split(_BETWEEN)
+        steps = tuple(map(self._step, pieces))
+        if len(steps) > MAX_STEPS or None in steps:
+            return text, None
+        return f"{text[: begin + len(_BEGIN) - 1]}{text[end + 1 :]}", Trace(steps)  # type: ignore[arg-type]
+
+    def _step(self, text: str) -> Step | None:
+        step = self._steps.get(text)
+        if step is None:
+            try:
+                step = self._steps[text] = step_from_json(json.loads(f"{{{text}}}"))
+            except (ValueError, RecursionError, ScheduleError):
+                return None
+        return step
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise RecordFormatError("the line is nested too deeply; remove the line, or restore the file") from None
+    except ValueError as error:
+        raise NotJsonError(f"the line is not JSON ({error}); remove the line, or restore the file") from error
+    if not isinstance(data, dict):
+        raise RecordFormatError(f"a line is a JSON object, got {shown(data)}; remove the line, or restore the file")
+    return data
+
+
+def _check_version(version: object) -> None:
+    if version != FORMAT_VERSION:
+        raise RecordFormatError(
+            f"the format is version {shown(version)}, and this tilewright ({tilewright.__version__}) reads version "
+            f"{FORMAT_VERSION}; use the tilewright that wrote the file, or a newer one"
+        )
