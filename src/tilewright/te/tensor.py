@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import SupportsIndex, TypeAlias
 
 from tilewright.errors import ExpressionError
@@ -106,6 +107,8 @@ def compute(shape: Shape, function: Callable[..., ExprLike], name: str = "comput
 
 
 def _axis_names(function: Callable[..., ExprLike], ndim: int, name: str) -> list[str]:
+    if _takes_any_number(function):
+        return [f"i{d}" for d in range(ndim)]
     every = inspect.signature(function).parameters.values()
     parameters = [p for p in every if p.default is inspect.Parameter.empty]  # a default binds a value, not an axis
     if len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
@@ -115,15 +118,26 @@ def _axis_names(function: Callable[..., ExprLike], ndim: int, name: str) -> list
     return [p.name for p in parameters]
 
 
+def _takes_any_number(function: Callable[..., ExprLike]) -> bool:
+    """Whether the function is `lambda *i: ...`, as operators of networks are; `inspect` takes long to say so."""
+    if not isinstance(function, FunctionType):
+        return False
+    code = function.__code__
+    return bool(code.co_flags & inspect.CO_VARARGS) and not code.co_argcount and not code.co_kwonlyargcount
+
+
 def _shape(shape: Shape, name: str) -> tuple[int, ...]:
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
     return tuple(_positive(e, f"dimension {d} of {name}") for d, e in enumerate(dims))
 
 
 def _positive(extent: object, what: str) -> int:
-    if isinstance(extent, bool) or not isinstance(extent, SupportsIndex):
+    if type(extent) is int:  # nearly always; the other checks take ten times as long
+        value = extent
+    elif isinstance(extent, bool) or not isinstance(extent, SupportsIndex):
         raise ExpressionError(f"{what} is {extent!r}; an extent must be a whole number")
-    value = operator.index(extent)
+    else:
+        value = operator.index(extent)
     if value <= 0:
         raise ExpressionError(f"{what} is {value}; an extent must be at least 1")
     if value >= 2**31:
