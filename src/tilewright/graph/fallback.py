@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.evaluator_operators import OPERATORS
 from tilewright.graph.graph import Node, TensorType
 from tilewright.graph.onnx_protos import array_type, captures_of, node_to_proto
+from tilewright.graph.signatures import attributes_key
 
 # The evaluator is plain NumPy code: what it cannot do, or what does not fit together, shows as one of these.
 _EVALUATOR_ERRORS = (
@@ -42,7 +44,7 @@ class FallbackOperator:
         # Names of our own: the same value may be read twice, and may be known to the subgraphs by yet another name.
         self._operands = [f"tilewright.operand.{i}" if name else "" for i, name in enumerate(own_inputs)]
         self._operands.extend(captures)
-        self._evaluator = self._make_evaluator()
+        self._evaluator = _evaluator(node, tuple(self._operands))
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs, one for each of the node's; None for those that nobody wants."""
@@ -62,22 +64,46 @@ class FallbackOperator:
             for name, type_ in zip(self.node.outputs, self._output_types, strict=True)
         ]
 
-    def _make_evaluator(self) -> ReferenceEvaluator:
-        node = self.node
-        proto = node_to_proto(node)
-        del proto.input[:]
-        proto.input.extend(self._operands[: len(node.inputs) - len(captures_of(node))])
-        wanted = [onnx.helper.make_empty_tensor_value_info(name) for name in node.outputs if name]
-        # No inputs are declared: operators defined by their operands' types then look at the arrays themselves.
-        graph = onnx.helper.make_graph([proto], node.op, [], wanted)
-        opsets = {**_latest_opsets(), node.domain: node.opset}
-        try:
-            return ReferenceEvaluator(graph, opsets=opsets, new_ops=OPERATORS)
-        except _EVALUATOR_ERRORS as error:
-            raise UnsupportedOperatorError(
-                f"node {node} ({node.op}, opset {node.opset}) is not known to the reference evaluator of ONNX either: "
-                f"{error}; replace the operator in the model by others that compute the same"
-            ) from error
+
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    """A node that is evaluated; what it has in common with others is compared, its names are not."""
+
+    key: Hashable
+    node: Node = field(compare=False)
+    operands: tuple[str, ...] = field(compare=False)
+
+
+def _evaluator(node: Node, operands: tuple[str, ...]) -> ReferenceEvaluator:
+    """The evaluator of a node, which equal nodes share: shapes are computed by many small ones."""
+    attributes = attributes_key(node)
+    evaluation = _Evaluation((), node, operands)
+    if attributes is None or any(isinstance(value, np.ndarray) for value in node.attributes.values()):
+        return _make_evaluator(evaluation)
+    key = (node.domain, node.op, node.opset, attributes, operands, tuple(map(bool, node.outputs)))
+    return _shared_evaluator(replace(evaluation, key=key))
+
+
+def _make_evaluator(evaluation: _Evaluation) -> ReferenceEvaluator:
+    node, operands = evaluation.node, evaluation.operands
+    proto = node_to_proto(node)
+    del proto.input[:], proto.output[:]
+    proto.input.extend(operands[: len(node.inputs) - len(captures_of(node))])
+    proto.output.extend(f"tilewright.result.{i}" if name else "" for i, name in enumerate(node.outputs))
+    wanted = [onnx.helper.make_empty_tensor_value_info(name) for name in proto.output if name]
+    # No inputs are declared: operators defined by their operands' types then look at the arrays themselves.
+    graph = onnx.helper.make_graph([proto], node.op, [], wanted)
+    opsets = {**_latest_opsets(), node.domain: node.opset}
+    try:
+        return ReferenceEvaluator(graph, opsets=opsets, new_ops=OPERATORS)
+    except _EVALUATOR_ERRORS as error:
+        raise UnsupportedOperatorError(
+            f"node {node} ({node.op}, opset {node.opset}) is not known to the reference evaluator of ONNX either: "
+            f"{error}; replace the operator in the model by others that compute the same"
+        ) from error
+
+
+_shared_evaluator = lru_cache(maxsize=1 << 9)(_make_evaluator)
 
 
 def run_fallback(node: Node, inputs: Sequence[Any]) -> list[Any]:

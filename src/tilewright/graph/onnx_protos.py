@@ -8,6 +8,7 @@ orders, renames or removes values sees every one that a node reads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -33,8 +34,13 @@ def normal_domain(domain: str) -> str:
 
 def schema_of(node: Node) -> OpSchema | None:
     """What ONNX says of this operator in the version that the node asks for."""
+    return _schema(node.op, node.opset, node.domain)
+
+
+@lru_cache(maxsize=1 << 12)
+def _schema(op: str, opset: int, domain: str) -> OpSchema | None:
     try:
-        return get_schema(node.op, node.opset, node.domain)
+        return get_schema(op, opset, domain)
     except SchemaError:
         return None
 
@@ -58,7 +64,12 @@ def elem_type(dtype: str) -> int:
 
 def array_type(array: np.ndarray) -> TensorType:
     """The type of an array; NumPy holds strings as objects, or as strings of a fixed length."""
-    return TensorType("string" if array.dtype.kind in "OUS" else array.dtype.name, tuple(array.shape))
+    return TensorType(_array_dtype_name(array.dtype), array.shape)
+
+
+@lru_cache(maxsize=1 << 8)
+def _array_dtype_name(dtype: np.dtype[Any]) -> str:
+    return "string" if dtype.kind in "OUS" else dtype.name
 
 
 def static_type(proto: TypeProto | None) -> TensorType | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -14,15 +15,17 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from tilewright import te
 from tilewright.errors import ExpressionError, ModelError
+from tilewright.graph.elementwise import ELEMENTWISE
 from tilewright.graph.graph import OWN, Node, TensorType
 from tilewright.graph.onnx_protos import captures_of, node_to_proto, schema_of, static_type, type_proto
-from tilewright.graph.operators import Call, MisfitError, NotCompilableError, express
+from tilewright.graph.operators import Call, KnownValues, MisfitError, NotCompilableError, express
 
 Types: TypeAlias = Mapping[str, TensorType | None]
 Constants: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
 
-# Values that decide a shape are short; larger ones, such as weights, do not.
+# Values that decide a shape are short; larger ones, such as weights, do not. Fractions decide it for few operators.
 _LARGEST_SHAPE_VALUE = 4096
+_SHAPED_BY_FRACTIONS = frozenset(("Range", "Resize", "Upsample"))
 
 
 def infer_types(node: Node, types: Types, constants: Constants) -> tuple[TensorType | None, ...]:
@@ -41,7 +44,7 @@ def expressed_types(node: Node, types: Types, constants: Constants) -> tuple[Ten
             _operand(position, name, types.get(name), is_constant=name in constants)
             for position, name in enumerate(node.inputs)
         ]
-        outputs = express(Call(node, tensors, [constants.get(name) for name in node.inputs]))
+        outputs = express(Call(node, tensors, KnownValues(node, constants)))
     except MisfitError as error:
         protos = {name: type_proto(known) for name in node.inputs if (known := types.get(name)) is not None}
         raise _misfit(node, protos, error) from error
@@ -99,11 +102,19 @@ def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants)
     values = {
         name: onnx.numpy_helper.from_array(np.asarray(constants[name]), name)
         for name in known
-        if name in constants and constants[name].size <= _LARGEST_SHAPE_VALUE
+        if name in constants and _may_decide_a_shape(node, protos.get(name))
     }
     opsets = [onnx.helper.make_opsetid(node.domain, node.opset)]
     found: dict[str, TypeProto] = infer_node_outputs(schema, proto, known, values, opset_imports=opsets)
     return found
+
+
+def _may_decide_a_shape(node: Node, proto: TypeProto | None) -> bool:
+    """Whether ONNX's inference may look at the value of a constant operand of this type."""
+    known = static_type(proto)
+    if known is None or math.prod(known.shape) > _LARGEST_SHAPE_VALUE or node.op in ELEMENTWISE:
+        return False
+    return node.op in _SHAPED_BY_FRACTIONS or known.dtype.startswith(("int", "uint", "bool"))
 
 
 def _described(name: str, protos: Mapping[str, TypeProto]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from onnx import GraphProto, NodeProto, TypeProto
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.folding import fold
 from tilewright.graph.graph import ONNX, Node, TensorType
+from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx_import.inlining import (
     default_attributes,
     function_body,
@@ -30,7 +32,17 @@ from tilewright.graph.onnx_protos import (
     type_proto,
 )
 from tilewright.graph.operators import NotCompilableError
-from tilewright.graph.types import expressed_types, onnx_types
+from tilewright.graph.signatures import BySignature
+from tilewright.graph.types import Constants, expressed_types, onnx_types
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What the outputs of a node are, in both forms, and whether a kernel can compute them."""
+
+    protos: tuple[TypeProto | None, ...]
+    types: tuple[TensorType | None, ...]
+    is_compilable: bool
 
 
 @dataclass(slots=True)
@@ -43,10 +55,19 @@ class Importer:
     types: dict[str, TensorType | None] = field(default_factory=dict)
     protos: dict[str, TypeProto] = field(default_factory=dict)
     num_fallbacks: int = 0
+    _inferred: BySignature[Inferred] = field(default_factory=BySignature, init=False)
+    _of_constants: BySignature[tuple[TensorType | None, ...]] = field(default_factory=BySignature, init=False)
+    _fresh: FreshNames = field(init=False)
+    _added: list[str] = field(default_factory=list, init=False)
+    """The names of values, in the order in which they were added."""
+
+    def __post_init__(self) -> None:
+        self._fresh = FreshNames(self.names)
 
     def add_constant(self, name: str, value: npt.NDArray[np.generic]) -> None:
         self.constants[name] = value
-        self.set_type(name, type_proto(array_type(value)))
+        known = array_type(value)
+        self._set_types(name, known, _shared_proto(known))
 
     def add_initializers(self, graph: GraphProto, renamed: Mapping[str, str]) -> None:
         for tensor in graph.initializer:
@@ -56,7 +77,11 @@ class Importer:
             self.add_constant(renamed.get(name, name), dense_array(sparse))
 
     def set_type(self, name: str, proto: TypeProto | None) -> None:
-        self.types[name] = static_type(proto)
+        self._set_types(name, static_type(proto), proto)
+
+    def _set_types(self, name: str, known: TensorType | None, proto: TypeProto | None) -> None:
+        self._added.append(name)
+        self.types[name] = known
         if proto is not None:
             self.protos[name] = proto
 
@@ -70,22 +95,24 @@ class Importer:
         if node.op == "If" and node.domain == ONNX and node.inputs[0] in self.constants:
             self._add_branch(proto, opsets, bool(self.constants[node.inputs[0]]))
             return
+        if self._fold_at_once(node):
+            return
         try:
-            outputs, is_compilable = self._infer(node)
+            inferred = self._infer(node)
         except ModelError:
             # ONNX's inference is stricter than its evaluator, which takes [1] for a scalar.
             if not self._fold(node, (None,) * len(node.outputs)):
                 raise
             return
-        if self._fold(node, tuple(static_type(output) for output in outputs)):
+        if self._fold(node, inferred.types):
             return
-        if not is_compilable and self._expand(node, proto):
+        if not inferred.is_compilable and self._expand(node, proto):
             return
-        self.num_fallbacks += not is_compilable
+        self.num_fallbacks += not inferred.is_compilable
         self.nodes.append(node)
-        for name, output in zip(node.outputs, outputs, strict=True):
+        for name, known, output in zip(node.outputs, inferred.types, inferred.protos, strict=True):
             if name:
-                self.set_type(name, output)
+                self._set_types(name, known, output)
 
     def _fold(self, node: Node, output_types: tuple[TensorType | None, ...]) -> bool:
         """Make constants of the outputs of a node, if they are known ahead."""
@@ -97,14 +124,37 @@ class Importer:
                 self.add_constant(name, value)
         return True
 
-    def _infer(self, node: Node) -> tuple[tuple[TypeProto | None, ...], bool]:
-        """The types of the outputs, and whether a kernel can compute them."""
-        inferred = onnx_types(node, self.protos, self.constants)
+    def _fold_at_once(self, node: Node) -> bool:
+        """Fold a node of constants without asking how a kernel would compute it."""
+        if node.op == "Constant" and node.domain == ONNX and len(node.attributes) == 1:
+            return self._fold(node, (None,) * len(node.outputs))
+        if not node.inputs or not all(name in self.constants or not name for name in node.inputs):
+            return False
         try:
-            expressed = expressed_types(node, self.types, self.constants)
+            types = self._of_constants.get(node, self.types, self.constants, lambda values: self._types(node, values))
+        except ModelError:
+            return False
+        return None not in types and self._fold(node, types)
+
+    def _types(self, node: Node, constants: Constants) -> tuple[TensorType | None, ...]:
+        return tuple(static_type(output) for output in onnx_types(node, self.protos, constants))
+
+    def _infer(self, node: Node) -> Inferred:
+        """The types of the outputs, which equal nodes have in common."""
+        open_ = [self.protos[name] for name in node.inputs if self.types.get(name) is None and name in self.protos]
+        more = tuple([proto.SerializeToString(deterministic=True) for proto in open_])
+        return self._inferred.get(
+            node, self.types, self.constants, lambda constants: self._infer_anew(node, constants), more
+        )
+
+    def _infer_anew(self, node: Node, constants: Constants) -> Inferred:
+        inferred = onnx_types(node, self.protos, constants)
+        try:
+            expressed = expressed_types(node, self.types, constants)
         except NotCompilableError:
-            return inferred, False
-        return tuple(None if known is None else type_proto(known) for known in expressed), True
+            return Inferred(inferred, tuple(static_type(output) for output in inferred), is_compilable=False)
+        protos = tuple(None if known is None else _shared_proto(known) for known in expressed)
+        return Inferred(protos, expressed, is_compilable=True)
 
     def _add_branch(self, proto: NodeProto, opsets: Mapping[str, int], is_taken: bool) -> None:
         """The branch of an If that is known to be taken."""
@@ -120,38 +170,36 @@ class Importer:
         function = function_body(node, proto, [self.protos.get(name) for name in proto.input])
         if function is None:
             return False
-        trial = self._copy()
-        body = inline_function(function, proto, default_attributes(node), trial._fresh_name)
+        state = len(self._added), len(self.nodes), self.num_fallbacks
+        body = inline_function(function, proto, default_attributes(node), self._fresh_name)
         try:
-            trial.add_nodes(body.nodes, body.opsets)
+            self.add_nodes(body.nodes, body.opsets)
         except (ModelError, UnsupportedOperatorError):
+            self._undo(*state)
             return False
-        if trial.num_fallbacks > self.num_fallbacks:
+        if self.num_fallbacks > state[-1]:
+            self._undo(*state)
             return False
-        self._become(trial)
         return True
 
-    def _copy(self) -> Importer:
-        return Importer(
-            set(self.names),
-            list(self.nodes),
-            dict(self.constants),
-            dict(self.types),
-            dict(self.protos),
-            self.num_fallbacks,
-        )
-
-    def _become(self, other: Importer) -> None:
-        self.names, self.nodes, self.constants = other.names, other.nodes, other.constants
-        self.types, self.protos, self.num_fallbacks = other.types, other.protos, other.num_fallbacks
+    def _undo(self, num_added: int, num_nodes: int, num_fallbacks: int) -> None:
+        """Forget what has been added since there were as many values and nodes; names stay taken."""
+        for name in self._added[num_added:]:
+            for values in (self.constants, self.types, self.protos):
+                values.pop(name, None)
+        del self._added[num_added:], self.nodes[num_nodes:]
+        self.num_fallbacks = num_fallbacks
 
     def _fresh_name(self, base: str) -> str:
-        name, number = base, 1
-        while name in self.names:
-            number += 1
-            name = f"{base}.{number}"
+        name = self._fresh(base)
         self.names.add(name)
         return name
+
+
+@lru_cache(maxsize=1 << 12)
+def _shared_proto(known: TensorType) -> TypeProto:
+    """The message of a type, which nobody changes."""
+    return type_proto(known)
 
 
 def _array(tensor: onnx.TensorProto) -> npt.NDArray[np.generic]:

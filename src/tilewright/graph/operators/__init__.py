@@ -28,6 +28,7 @@ from tilewright.graph.operators import transposed_convolution as transposed_conv
 from tilewright.graph.operators import trigonometry as trigonometry
 from tilewright.graph.operators.registry import (
     Call,
+    KnownValues,
     MisfitError,
     NotCompilableError,
     express,
@@ -35,4 +36,4 @@ from tilewright.graph.operators.registry import (
     operator,
 )
 
-__all__ = ["Call", "MisfitError", "NotCompilableError", "express", "has_expression", "operator"]
+__all__ = ["Call", "KnownValues", "MisfitError", "NotCompilableError", "express", "has_expression", "operator"]

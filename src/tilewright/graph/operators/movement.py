@@ -106,6 +106,9 @@ def concat(call: Call) -> Tensor:
 
 
 def _is_empty(call: Call, position: int) -> bool:
+    """An operand without elements has no tensor: see `types`."""
+    if call.optional(position) is not None:
+        return False
     value = known(call, position)
     return value is not None and value.size == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -82,10 +83,12 @@ def reader(call: Call, position: int) -> Reader:
 
 def known_number(call: Call, position: int) -> float | None:
     """The only element of an operand, where that is known ahead."""
+    X = call.optional(position)
+    if X is not None and math.prod(X.shape) != 1:
+        return None
     value = known(call, position)
     if value is None or value.size != 1:
         return None
-    X = call.optional(position)
     if X is not None and X.dtype == "bfloat16" and value.dtype == np.uint16:
         value = te.bfloat16_to_float32(value)
     number = value.reshape(-1)[0]

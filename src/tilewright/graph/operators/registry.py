@@ -11,9 +11,9 @@ NotCompilableError; the node then runs by the fallback. One whose operands canno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,28 @@ class NotCompilableError(TilewrightError):
 
 class MisfitError(NotCompilableError):
     """The operands do not fit the operator, whatever runs it."""
+
+
+class KnownValues(Sequence[npt.NDArray[np.generic] | None]):
+    """The values of a node's operands that are known ahead, each looked up when it is asked for."""
+
+    def __init__(self, node: Node, constants: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        self._names = node.inputs
+        self._constants = constants
+
+    @overload
+    def __getitem__(self, position: int) -> npt.NDArray[np.generic] | None: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[npt.NDArray[np.generic] | None]: ...
+
+    def __getitem__(self, position: int | slice) -> object:
+        if isinstance(position, slice):
+            return [self._constants.get(name) for name in self._names[position]]
+        return self._constants.get(self._names[position])
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @dataclass(slots=True)
