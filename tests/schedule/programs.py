@@ -16,6 +16,14 @@ def gemm_relu(n: int = 20, m: int = 12, length: int = 10) -> Schedule:
     return Schedule(Task([A, B], D, "gemm_relu"))
 
 
+def gram(n: int = 12, length: int = 10) -> Schedule:
+    """The products of all rows with each other: one tensor read in two places."""
+    X = te.placeholder((n, length), name="X")
+    k = te.reduce_axis(length, name="k")
+    G = te.compute((n, n), lambda i, j: te.sum(X[i, k] * X[j, k], axis=k), name="G")
+    return Schedule(Task([X], G, "gram"))
+
+
 def blur(n: int = 20) -> Schedule:
     """Two neighbours read one producer: what is computed for a tile overlaps the next one's."""
     A = te.placeholder((n + 4,), name="A")

@@ -146,6 +146,9 @@ CASES: dict[str, tuple[Make, Apply, Apply, str]] = {
     "pack of several reads": (
         blur, _nothing, lambda s: s["A"].pack("B"), "B reads A in several places; pack needs a single one",
     ),
+    "pack of a place that is not there": (
+        blur, _nothing, lambda s: s["A"].pack("B", 2), "place must be a number from 0 to 1, got 2",
+    ),
     "pack of a read at an index from memory": (
         gather, _nothing, lambda s: s["A"].pack("G"), "G reads `A[B[i]]` at an index from memory",
     ),

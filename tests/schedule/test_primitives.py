@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.schedule.programs import blur, diamond, gemm_relu, padded_sum, phases
+from tests.schedule.programs import blur, diamond, gemm_relu, gram, padded_sum, phases
 from tilewright.schedule import Schedule
 
 Case = tuple[Callable[[], Schedule], Callable[[Schedule], object], str]
@@ -80,6 +80,12 @@ def _pack_panel(s: Schedule) -> None:
     i0, i1 = s["C"].split("i", 4)
     s["C"].reorder(i0, "j", "k", i1)
     s["A"].pack("C").compute_at("C", i0)
+
+
+def _pack_second_place(s: Schedule) -> None:
+    j0, j1 = s["G"].split("j", 4)
+    s["G"].reorder(j0, "i", "k", j1)
+    s["X"].pack("G", place=1)
 
 
 def _pack_past_the_end(s: Schedule) -> None:
@@ -470,6 +476,21 @@ CASES: dict[str, Case] = {
         for i in range(20):
           for j in range(12):
             D[i, j] = max(C[i, j], 0.0)
+        """,
+    ),
+    "pack of one of two places": (
+        gram,
+        _pack_second_place,
+        """
+        for j.0 in range(3):
+          for k in range(10):
+            for j.1 in range(4):
+              X.pack[j.0, k, j.1] = X[j.0 * 4 + j.1, k]
+        for j.0 in range(3):
+          for i in range(12):
+            for k in range(10):
+              for j.1 in range(4):
+                G[i, j] += X[i, k] * X.pack[j.0, k, j.1]
         """,
     ),
     "pack of a dimension that loops fold": (

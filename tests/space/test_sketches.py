@@ -36,6 +36,38 @@ def relu_pad_matmul() -> Task:
     return Task([a, d], [e], name="relu_pad_matmul")
 
 
+def squared(n: int, is_turned: bool) -> Task:
+    """A matrix times itself, as it is or turned."""
+    x, k = te.placeholder((n, n), name="X"), te.reduce_axis(n, name="k")
+    c = te.compute((n, n), lambda i, j: te.sum(x[i, k] * (x[j, k] if is_turned else x[k, j]), axis=k), name="C")
+    return Task([x], [c], name="squared")
+
+
+def swiglu(rows: int, width: int, length: int) -> Task:
+    x = te.placeholder((rows, length), name="X")
+    v, w = (te.placeholder((length, width), name=name, constant=True) for name in "VW")
+    k, q = te.reduce_axis(length, name="k"), te.reduce_axis(length, name="q")
+    a = te.compute((rows, width), lambda i, j: te.sum(x[i, k] * v[k, j], axis=k), name="A")
+    b = te.compute((rows, width), lambda i, j: te.sum(x[i, q] * w[q, j], axis=q), name="B")
+    y = te.compute((rows, width), lambda i, j: a[i, j] * te.sigmoid(a[i, j]) * b[i, j], name="Y")
+    return Task([x, v, w], [y], name="swiglu")
+
+
+def one_head(*extents: int) -> Task:
+    """A product of batches of which there is one in a dimension between others."""
+    *batch, n, m, length = extents
+    a, b = te.placeholder((*batch, n, length), name="A"), te.placeholder((*batch, length, m), name="B")
+    k = te.reduce_axis(length, name="k")
+    c = te.compute((*batch, n, m), lambda *i: te.sum(a[(*i[:-1], k)] * b[(*i[:-2], k, i[-1])], axis=k), name="C")
+    return Task([a, b], [c], name="one_head")
+
+
+def total(*shape: int) -> Task:
+    x = te.placeholder(shape, name="X")
+    axes = [te.reduce_axis(extent, name=f"r{d}") for d, extent in enumerate(shape)]
+    return Task([x], [te.compute((), lambda: te.sum(x[tuple(axes)], axis=axes), name="S")])
+
+
 def structure(sketch: Sketch) -> list[str]:
     """The loop nest of some candidate, without extents and annotations."""
     schedule = sketch.trace(sketch.sample(np.random.default_rng(0), 1)[0]).apply(sketch.task)
@@ -153,3 +185,37 @@ def test_operands_behind_a_transpose_or_a_fold_are_packed(workload: str) -> None
         for row in rows[is_legal(sketch.population(rows), len(rows), target)][:3]:
             kernel = tw.build(sketch.trace(row).apply(task), threads=2)
             assert_matches(kernel(*arrays), expected, "float32", reduction_size(task))
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_matrix_times_itself_is_packed_where_the_lanes_run_along_it(is_turned: bool) -> None:
+    packs = {str(step) for s in derive(squared(64, is_turned), OPTIONS) for step in s.steps if step.name == "pack"}
+    assert packs == {f's["X"].pack("{reader}", 1)' for reader in ("C", "C.cache")}
+
+
+def test_a_second_product_is_computed_in_the_tiles_of_the_first() -> None:
+    task = swiglu(64, 256, 128)
+    sketches = derive(task, OPTIONS)
+    assert len(sketches) == 2
+    for sketch in sketches:
+        schedule = sketch.trace(sketch.sample(np.random.default_rng(1), 1)[0]).apply(task)
+        first, second = schedule["A"], schedule["B"]
+        assert first.attach_loop is second.attach_loop is not None
+        assert first.attach_loop.stage is schedule["Y"]
+        spatial = [[loop.extent for loop in s.leaves if not loop.is_reduce] for s in (first, second)]
+        assert spatial[0] == spatial[1]
+
+
+@pytest.mark.parametrize("batch", [(4, 1), (1, 4), (4, 1, 3, 1), (1,)])
+def test_a_dimension_of_one_takes_no_sketch_away(batch: tuple[int, ...]) -> None:
+    longer = tuple(extent for extent in batch if extent > 1)
+    found = derive(one_head(*batch, 24, 32, 16), OPTIONS)
+    assert len(found) == len(derive(one_head(*longer, 24, 32, 16), OPTIONS))
+    assert [len(s.knobs) for s in found] == [len(s.knobs) for s in derive(one_head(*longer, 24, 32, 16), OPTIONS)]
+
+
+@pytest.mark.parametrize("shape", [(4096, 1), (1, 4096), (1, 4096, 1)])
+def test_a_dimension_of_one_takes_no_partial_results_away(shape: tuple[int, ...]) -> None:
+    found = derive(total(*shape), OPTIONS)
+    assert [len(s.knobs) for s in found] == [len(s.knobs) for s in derive(total(4096), OPTIONS)]
+    assert any(step.name == "rfactor" for step in found[0].steps)

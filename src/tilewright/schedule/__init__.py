@@ -2,7 +2,7 @@
 
 from tilewright.schedule.bounds import Range, enclosing_loops, required_region
 from tilewright.schedule.loop import PARALLEL, SERIAL, UNROLL, VECTORIZE, Extent, Fuse, Loop, Split
-from tilewright.schedule.rewrite import accumulator_dtype, identity, reduction_guard
+from tilewright.schedule.rewrite import accumulator_dtype, identity, places, reduction_guard
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stage import Stage
 from tilewright.schedule.steps import Step, step_from_json
@@ -30,6 +30,7 @@ __all__ = [
     "global_values",
     "identity",
     "loop_value",
+    "places",
     "reduction_guard",
     "required_region",
     "step_from_json",

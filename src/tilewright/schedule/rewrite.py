@@ -153,16 +153,41 @@ def _drop_reduction_loops(stage: Stage) -> None:
     stage.pragmas = {leaf: p for leaf, p in stage.pragmas.items() if not leaf.is_reduce}
 
 
-def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
-    reads = [read for read in reader.reads if read.tensor is source.tensor]
-    if not reads:
+def places(reader: Stage, tensor: Tensor) -> list[list[Read]]:
+    """The places where a stage reads a tensor, each with the reads of it."""
+    found: dict[tuple[str, ...], list[Read]] = {}
+    for read in reader.reads:
+        if read.tensor is tensor:
+            found.setdefault(tuple(map(format_expr, read.indices)), []).append(read)
+    return list(found.values())
+
+
+def _reads_of_place(schedule: Schedule, source: Stage, reader: Stage, place: int | None) -> list[Read]:
+    """The reads that `pack` replaces."""
+    found = places(reader, source.tensor)
+    if not found:
         raise _not_a_reader(schedule, source, reader)
-    if len({tuple(map(format_expr, read.indices)) for read in reads}) > 1:
-        raise ScheduleError(f"{reader.name} reads {source.name} in several places; pack needs a single one")
+    if place is None and len(found) > 1:
+        raise ScheduleError(
+            f"{reader.name} reads {source.name} in several places; pack needs a single one: "
+            f"give its number, from 0 to {len(found) - 1}, as place"
+        )
+    number = 0 if place is None else place
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(found):
+        raise ScheduleError(
+            f"{reader.name} reads {source.name} in {len(found)} places; place must be a number from 0 to "
+            f"{len(found) - 1}, got {place!r}"
+        )
+    reads = found[number]
     if any(collect_reads(index) for index in reads[0].indices):
         raise ScheduleError(
             f"{reader.name} reads `{reads[0]}` at an index from memory; pack needs an index of loops only"
         )
+    return reads
+
+
+def pack(schedule: Schedule, source: Stage, reader: Stage, place: int | None = None) -> Stage:
+    reads = _reads_of_place(schedule, source, reader, place)
     leaves = (*enclosing_loops(reader), *reader.leaves)
     around = [part for loop in leaves for part in _parts(loop)]
     values = global_values(schedule, reader, loop_var, {part: part.var for part in around})
@@ -189,7 +214,7 @@ def pack(schedule: Schedule, source: Stage, reader: Stage) -> Stage:
         reader,
         replace_reads(
             reader.body,
-            lambda read: Read(packed.dtype, packed, tuple(layout)) if read.tensor is source.tensor else None,
+            lambda read: Read(packed.dtype, packed, tuple(layout)) if read in reads else None,
         ),
     )
     for stage in {loop.stage for loop in loops} | {reader}:

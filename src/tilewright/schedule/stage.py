@@ -249,16 +249,17 @@ class Stage:
 
         return self.schedule.apply(CacheWriteStep(self.name))  # type: ignore[return-value]
 
-    def pack(self, reader: Stage | str) -> Stage:
+    def pack(self, reader: Stage | str, place: int | None = None) -> Stage:
         """Lay this tensor out in the order in which the reader's loops, as they stand, read it.
 
         Rewrite: `for j.0: for k: for j.1: C[..] += A[..] * B[k, j]` -> `B.pack[j.0, k, j.1]` in place of `B[k, j]`.
         A constant input is packed once, by `kernel.bind`; any other tensor at run time, where compute_at puts it.
-        Checks: the reader reads the tensor in one place; its loops cannot change afterwards.
+        `place` says which of several reads is meant: of X[i, k] * X[j, k] the second is 1; the first stays as it is.
+        Checks: the place is given where there are several; the reader's loops cannot change afterwards.
         """
         from tilewright.schedule.steps import PackStep
 
-        return self.schedule.apply(PackStep(self.name, _stage(reader)))  # type: ignore[return-value]
+        return self.schedule.apply(PackStep(self.name, _stage(reader), place))  # type: ignore[return-value]
 
     def rfactor(self, loop: Loop | str) -> Stage:
         """Make one reduction loop an axis of a new stage of partial results; this stage then reduces over it.

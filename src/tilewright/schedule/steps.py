@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -371,9 +371,13 @@ class CacheWriteStep(Step):
 class PackStep(Step):
     name: ClassVar[str] = "pack"
     reader: str
+    place: int | None = None
 
     def apply(self, schedule: Schedule) -> Stage:
-        return rewrite.pack(schedule, schedule[self.stage], _computed(schedule, self.reader))
+        return rewrite.pack(schedule, schedule[self.stage], _computed(schedule, self.reader), self.place)
+
+    def arguments(self) -> list[Any]:
+        return [self.reader] if self.place is None else [self.reader, self.place]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -421,6 +425,7 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "loops": _NAMES,
     "readers": _NAMES,
     "factors": ("a list of whole numbers of at least 1", _are(lambda value: _is_whole(value, 1))),
+    "place": ("a whole number of at least 0", lambda value: _is_whole(value, 0)),
     "auto_unroll_max_step": ("a whole number of at least 0", lambda value: _is_whole(value, 0)),
 }
 
@@ -435,10 +440,11 @@ def step_from_json(data: object) -> Step:
     if not isinstance(stage, str) or not isinstance(arguments, list):
         raise ScheduleError(f"step {kind}: stage must be a string and arguments a list, got {shown(data)}")
     given = [arguments] if kind in _VARIADIC else arguments
-    names = [f.name for f in fields(STEPS[kind]) if f.name != "stage"]
-    if len(given) != len(names):
-        raise ScheduleError(f"step {kind} takes {len(names)} arguments, got {shown(arguments)}")
-    for name, value in zip(names, given, strict=True):
+    taken = [f for f in fields(STEPS[kind]) if f.name != "stage"]
+    num_required = sum(f.default is MISSING for f in taken)
+    if not num_required <= len(given) <= len(taken):
+        raise ScheduleError(f"step {kind} takes {len(taken)} arguments, got {shown(arguments)}")
+    for name, value in zip((f.name for f in taken), given, strict=False):
         expected, is_right = _RULES[name]
         if not is_right(value):
             raise ScheduleError(f"step {kind}: {name} must be {expected}, got {shown(value)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from tilewright.codegen import Target
 from tilewright.schedule import Schedule, Stage
@@ -42,9 +43,14 @@ def is_padding(stage: Stage) -> bool:
     return isinstance(stage.body, Select) and isinstance(stage.body.a, Read) and isinstance(stage.body.b, Const)
 
 
+def longer(axes: Iterable[Axis]) -> list[Axis]:
+    """The axes that are longer than one: only their loops are worth a decision."""
+    return [axis for axis in axes if axis.extent > 1]
+
+
 def has_data_reuse(stage: Stage) -> bool:
     """A reduction that reads some tensor again for every value of one of its axes."""
-    if not any(axis.extent > 1 for axis in stage.reduce_axes):
+    if not longer(stage.reduce_axes):
         return False
     return any(reused_axes(stage, read) for read in stage.reads)
 
@@ -54,7 +60,7 @@ def reused_axes(stage: Stage, read: Read) -> list[Axis]:
     used: set[Var] = set()
     for index in read.indices:
         _add_undivided(index, used)
-    return [axis for axis in stage.axes if axis not in used and axis.extent > 1]
+    return [axis for axis in longer(stage.axes) if axis not in used]
 
 
 def _add_undivided(index: Expr, found: set[Var]) -> None:
@@ -70,16 +76,27 @@ def lane_axis(stage: Stage, target: Target) -> Axis | None:
 
     None where there is none, or it is too short to fill half a vector.
     """
-    longer = [axis for axis in stage.axes if axis.extent > 1]
-    if stage.reduction is None or not longer:
+    candidates = longer(stage.axes)
+    if stage.reduction is None or not candidates:
         return None
-    lane = longer[-1]
+    lane = candidates[-1]
     steps = {memory_step(read, lane) for read in stage.reads}
     is_wide = lane.extent * 2 >= target.lanes(stage.tensor.dtype)
     return lane if is_wide and 1 in steps and steps <= {0, 1} else None
 
 
+def is_untouched(stage: Stage) -> bool:
+    """Whether no rule has decided anything about the loops of the stage, nor where it is computed."""
+    return stage.leaves == stage.root_loops and not stage.annotations and stage.attach_loop is None
+
+
 def fusible_consumer(schedule: Schedule, stage: Stage) -> Stage | None:
+    """The one consumer, if it takes the stage element by element, is no reduction, and its loops are as they were."""
+    consumer = elementwise_consumer(schedule, stage)
+    return consumer if consumer is not None and is_untouched(consumer) else None
+
+
+def elementwise_consumer(schedule: Schedule, stage: Stage) -> Stage | None:
     """The one consumer, if it takes the stage element by element and is no reduction."""
     consumers = schedule.consumers(stage)
     if len(consumers) != 1 or stage.is_output:
@@ -104,9 +121,6 @@ def has_more_reduction_parallelism(stage: Stage, num_cores: int) -> bool:
     """Few results, each from many elements: only the reduction has work for all cores."""
     if stage.reduction is None or stage.reduction.op.startswith("arg"):
         return False
-    space = reduce = 1
-    for axis in stage.axes:
-        space *= axis.extent
-    for axis in stage.reduce_axes:
-        reduce *= axis.extent
-    return space <= reduce and space <= 16 * num_cores
+    space = math.prod(axis.extent for axis in stage.axes)
+    reduce = math.prod(axis.extent for axis in stage.reduce_axes)
+    return reduce > 1 and space <= reduce and space <= 16 * num_cores

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.ir.vectors import MAX_LANES
 from tilewright.schedule import VECTORIZE, Loop, Stage, Step
 from tilewright.schedule.steps import FuseStep, ParallelStep, ReorderStep, VectorizeStep
-from tilewright.space.analysis import lane_axis, work
+from tilewright.space.analysis import lane_axis, longer, work
 from tilewright.space.builder import SketchState, SpaceOptions, open_split
 from tilewright.space.knob import VECTOR, Choice, Knob
 from tilewright.te import Axis
@@ -57,6 +57,15 @@ def on_threads(name: str, loops: list[str]) -> list[Step]:
     """Neighbouring loops of a stage as one, whose iterations threads share."""
     fuse: list[Step] = [FuseStep(name, tuple(loops))] if len(loops) > 1 else []
     return [*fuse, ParallelStep(name, "@".join(loops))]
+
+
+def once_first(stage: Stage) -> list[Step]:
+    """Loops that run once and stand between others moved before them, so that those others can be fused."""
+    lengths = [axis.extent for axis in stage.axes]
+    places = [place for place, length in enumerate(lengths) if length > 1]
+    among = stage.axes[places[0] : places[-1]] if places else ()
+    once = [axis for axis in among if axis.extent == 1]
+    return [ReorderStep(stage.name, tuple(axis.name for axis in (*once, *longer(among))))] if once else []
 
 
 def _num_operations(state: SketchState) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import ComputeAtStep, ParallelStep, ReorderStep, RFactorStep, SplitStep, VectorizeStep
-from tilewright.space.analysis import fusible_consumer, has_data_reuse, lane_axis
+from tilewright.space.analysis import fusible_consumer, has_data_reuse, lane_axis, longer
 from tilewright.space.annotation import lane_knob, parallel_steps
 from tilewright.space.builder import SketchState, open_split
 from tilewright.space.knob import Choice
@@ -21,9 +21,7 @@ def columns_host(state: SketchState, stage: Stage) -> Stage | None:
     lane = lane_axis(stage, state.options.target)
     if lane is None or has_data_reuse(stage) or stage.leaves != stage.root_loops:
         return None
-    host = fusible_consumer(state.schedule, stage)
-    is_plain = host is not None and host.leaves == host.root_loops and host.attach_loop is None
-    return host if is_plain else None
+    return fusible_consumer(state.schedule, stage)
 
 
 def fuse_columns(state: SketchState, name: str) -> SketchState:
@@ -55,9 +53,10 @@ def _with_lane_last(stage: Stage, lane: Axis) -> tuple[str, ...]:
 def column_partials(state: SketchState, name: str, lane: Axis) -> SketchState:
     """Partial results of pieces of the outermost reduction loop, the pieces shared among threads."""
     stage = state.stage(name)
-    over = stage.reduce_axes[0]
+    reduced_axes = longer(stage.reduce_axes)
+    over = reduced_axes[0]
     piece = over.name
-    if len(stage.reduce_axes) == 1:
+    if len(reduced_axes) == 1:
         num_pieces = _num_pieces(over.extent, state.options.threads)
         state = state.add(SplitStep(name, over.name, (-(-over.extent // num_pieces),)))
         piece = f"{over.name}.0"

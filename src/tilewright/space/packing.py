@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from tilewright.schedule import Stage
+from tilewright.schedule import Stage, places
 from tilewright.schedule.steps import ComputeAtStep, ComputeInlineStep, PackStep, VectorizeStep
-from tilewright.space.analysis import is_strictly_inlinable, reused_axes
+from tilewright.space.analysis import is_strictly_inlinable, longer, reused_axes
 from tilewright.space.builder import SketchState
+from tilewright.te import collect_reads
 
 
 def pack_variants(state: SketchState, name: str) -> list[SketchState]:
     """The tiled stage with its constants packed ahead of time; and with the other operand packed, or not."""
     state = _inline_operands(state, name)
-    for constant in _packable(state, name, constant=True):
-        state = state.add(PackStep(constant, name))
+    for step in _packable(state, name, ahead_of_time=True):
+        state = state.add(step)
     variants = [state]
-    for operand in _packable(state, name, constant=False):
-        packed = state.add(PackStep(operand, name))
-        panel = packed.stage(f"{operand}.pack")
+    for step in _packable(state, name, ahead_of_time=False):
+        packed = state.add(step)
+        panel = list(packed.schedule)[-1]
         variants.append(
             packed.add(
                 ComputeAtStep(panel.name, name, _panel_loop(packed.stage(name))),
@@ -36,17 +37,25 @@ def _inline_operands(state: SketchState, name: str) -> SketchState:
         state = state.add(*(ComputeInlineStep(source.name) for source in inlinable))
 
 
-def _packable(state: SketchState, name: str, constant: bool) -> list[str]:
-    """The inputs that the vector lanes run along and that are read again for other axes."""
+def _packable(state: SketchState, name: str, ahead_of_time: bool) -> list[PackStep]:
+    """Packs of inputs where the vector lanes run along them and they are read again for other axes.
+
+    Only a constant of which nothing else is read can be packed ahead of time.
+    """
     stage = state.stage(name)
-    lane = [axis for axis in stage.axes if axis.extent > 1][-1]
+    lane = longer(stage.axes)[-1]
     found = []
-    for read in stage.reads:
-        source = state.stage(read.tensor.name)
-        reused = reused_axes(stage, read)
-        if source.is_placeholder and source.tensor.is_constant == constant and reused and lane not in reused:
-            found.append(source.name)
-    return found if len(found) == len(set(found)) else []
+    for tensor in dict.fromkeys(read.tensor for read in stage.reads):
+        if not tensor.is_placeholder:
+            continue
+        reads = [in_place[0] for in_place in places(stage, tensor)]
+        if ahead_of_time != (tensor.is_constant and len(reads) == 1):
+            continue
+        for place, read in enumerate(reads):
+            reused = reused_axes(stage, read)
+            if reused and lane not in reused and not any(map(collect_reads, read.indices)):
+                found.append(PackStep(tensor.name, name, place if len(reads) > 1 else None))
+    return found
 
 
 def _panel_loop(stage: Stage) -> str:

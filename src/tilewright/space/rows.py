@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.schedule import Loop, Split, Stage, Step
 from tilewright.schedule.steps import ComputeAtStep, FuseStep, ParallelStep, RFactorStep, VectorizeStep
-from tilewright.space.analysis import lane_axis
+from tilewright.space.analysis import lane_axis, longer
 from tilewright.space.annotation import vector_steps
 from tilewright.space.builder import SketchState, open_split
 from tilewright.space.columns import column_partials
@@ -110,20 +110,24 @@ def parallel_partials(state: SketchState, name: str) -> SketchState:
     lane = lane_axis(stage, state.options.target)
     if lane is not None:
         return column_partials(state, name, lane)
-    loop = next(leaf for leaf in stage.leaves if leaf.is_reduce)
-    if len(stage.reduce_axes) == 1:
-        return _partials_of_one_axis(state, stage, loop.name)
-    factored = state.add(RFactorStep(name, loop.name))
+    over, *others = longer(stage.reduce_axes)
+    if not others:
+        return _partials_of_one_axis(state, stage, over)
+    factored = state.add(RFactorStep(name, over.name))
     partial = factored.stage(f"{name}.rf")
-    factored = factored.add(ParallelStep(partial.name, partial.leaves[len(stage.axes)].name))
-    factored = factored.add(*vector_steps(factored, factored.stage(partial.name)))
+    in_lanes = lane_axis(partial, state.options.target)
+    in_vectors = vector_steps(factored, partial)
+    if in_lanes is not None and in_lanes.name == over.name:  # it runs along memory: threads share its tiles
+        factored = factored.add(*in_vectors, ParallelStep(partial.name, f"{over.name}.0"))
+    else:
+        factored = factored.add(ParallelStep(partial.name, over.name), *in_vectors)
     return factored.add(*vector_steps(factored, factored.stage(name)))
 
 
-def _partials_of_one_axis(state: SketchState, stage: Stage, loop: str) -> SketchState:
+def _partials_of_one_axis(state: SketchState, stage: Stage, over: Axis) -> SketchState:
     lanes = state.options.target.lanes(stage.tensor.dtype)
-    extent = stage.reduce_axes[0].extent
-    widths = [w for w in (lanes, 2 * lanes, 4 * lanes) if w <= extent] or [1]
+    loop = over.name
+    widths = [w for w in (lanes, 2 * lanes, 4 * lanes) if w <= over.extent] or [1]
     knob = Knob(f"{stage.name}.{loop}", VECTOR, np.asarray(widths, np.int64)[:, None])
     split = open_split(stage.name, loop, Choice(knob, (0,)))
     factored = state.add(split, RFactorStep(stage.name, f"{loop}.1"))

@@ -25,7 +25,7 @@ from tilewright.space.finish import locate
 from tilewright.space.packing import pack_variants
 from tilewright.space.rows import fuse_rows, parallel_partials, rows_of
 from tilewright.space.sums import summed_axis, sums_in_lanes
-from tilewright.space.tiling import tile_alone, tile_fused
+from tilewright.space.tiling import tile_alone, tile_fused, tile_joined, tiles_of_consumer
 
 
 class Rule(ABC):
@@ -78,6 +78,21 @@ class SumsInLanes(Rule):
 
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
         return sums_in_lanes(state, stage.name)
+
+
+class JoinTiles(Rule):
+    """A stage with data reuse whose consumer has tiles already, for another stage: inside them too."""
+
+    name = "join_tiles"
+    is_exclusive = True
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return analysis.has_data_reuse(stage) and tiles_of_consumer(state, stage) is not None
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        tiles = tiles_of_consumer(state, stage)
+        assert tiles is not None
+        return pack_variants(tile_joined(state, stage.name, tiles), stage.name)
 
 
 class AddCacheStage(Rule):
@@ -193,6 +208,7 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     FuseRows(),
     FuseColumns(),
     SumsInLanes(),
+    JoinTiles(),
     AddCacheStage(),
     MultiLevelTilingWithFusion(),
     MultiLevelTiling(),

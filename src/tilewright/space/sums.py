@@ -16,8 +16,8 @@ from tilewright.schedule.steps import (
     UnrollStep,
     VectorizeStep,
 )
-from tilewright.space.analysis import fusible_consumer, has_data_reuse
-from tilewright.space.annotation import on_threads
+from tilewright.space.analysis import fusible_consumer, has_data_reuse, longer
+from tilewright.space.annotation import on_threads, once_first
 from tilewright.space.builder import SketchState, open_split
 from tilewright.space.knob import TILE, Choice, Knob, divisors
 from tilewright.space.packing import pack_variants
@@ -30,9 +30,9 @@ def summed_axis(state: SketchState, stage: Stage) -> Axis | None:
     """The reduction axis for the lanes: operands lie side by side along it, or can be packed so ahead of time."""
     if not has_data_reuse(stage) or stage.reduction is None or stage.leaves != stage.root_loops:
         return None
-    longer = [axis for axis in stage.axes if axis.extent > 1]
+    spatial = longer(stage.axes)
     lanes = state.options.target.lanes(stage.tensor.dtype)
-    if stage.reduction.op != "sum" or len(longer) < 2 or 2 * longer[-1].extent >= lanes:
+    if stage.reduction.op != "sum" or len(spatial) < 2 or 2 * spatial[-1].extent >= lanes:
         return None
     for axis in reversed(stage.reduce_axes):
         steps = [memory_step(read, axis) for read in stage.reads if not _is_constant(state, read)]
@@ -53,13 +53,14 @@ def sums_in_lanes(state: SketchState, name: str) -> list[SketchState]:
     assert over is not None
     consumer = fusible_consumer(state.schedule, stage)
     host = consumer or stage
-    *outer, rows, last = (axis for axis in host.axes if axis.extent > 1)
+    *outer, rows, last = longer(host.axes)
     sizes = [size for size in divisors(rows.extent) if size <= _MAX_ROWS]
     knob = Knob(f"{name}.{rows.name}", TILE, np.asarray(sizes, np.int64)[:, None])
     in_lanes = f"{over.name}.1"
     state = state.add(
         SplitStep(name, over.name, (lanes,)),
         RFactorStep(name, in_lanes),
+        *once_first(host),
         open_split(host.name, rows.name, Choice(knob, (0,))),
         *on_threads(host.name, [axis.name for axis in outer] or [f"{rows.name}.0"]),
         UnrollStep(host.name, f"{rows.name}.1"),

@@ -7,31 +7,35 @@ its last axis in vector lanes, the others unrolled.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.schedule import Stage, Step
+from tilewright.schedule import Loop, Stage, Step
 from tilewright.schedule.steps import (
     ComputeAtStep,
     ReorderStep,
+    SplitStep,
     UnrollStep,
     VectorizeStep,
 )
-from tilewright.space.analysis import reused_axes
-from tilewright.space.annotation import on_threads
+from tilewright.space.analysis import elementwise_consumer, longer, reused_axes
+from tilewright.space.annotation import on_threads, once_first
 from tilewright.space.builder import SketchState, open_pragma, open_split
 from tilewright.space.knob import TILE, UNROLL, Choice, Knob, divisors, tile_table
 from tilewright.te import DTYPES, Axis
 
 _HEAVY = 2  # an axis is light where what it selects from is smaller by this
 UNROLL_STEPS = (0, 16, 64)
+# Which columns of a tiling, the extents of its three inner levels, make the consumer's loops, by the level of fusion.
+_HOST_LEVELS: dict[int, tuple[tuple[int, ...], ...]] = {1: ((0, 1, 2),), 2: ((0,), (1, 2))}
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 
 
 def spatial_knobs(state: SketchState, stage: Stage) -> dict[Axis, Knob]:
     """The tiling of each spatial axis longer than one: the extents of its three inner levels."""
     lanes = state.options.target.lanes(stage.tensor.dtype)
-    axes = [axis for axis in stage.axes if axis.extent > 1]
+    axes = longer(stage.axes)
     row_axis = _row_axis(stage, axes)
     knobs: dict[Axis, Knob] = {}
     for axis in axes:
@@ -78,10 +82,9 @@ def heavy_first(stage: Stage, axes: list[Axis]) -> list[Axis]:
 def reduce_knobs(stage: Stage) -> dict[Axis, Knob]:
     """The tiling of each reduction axis longer than one: the extent of its inner level."""
     knobs: dict[Axis, Knob] = {}
-    for axis in stage.reduce_axes:
-        if axis.extent > 1:
-            sizes = np.asarray(divisors(axis.extent), np.int64)[:, None]
-            knobs[axis] = Knob(f"{stage.name}.{axis.name}", TILE, sizes)
+    for axis in longer(stage.reduce_axes):
+        sizes = np.asarray(divisors(axis.extent), np.int64)[:, None]
+        knobs[axis] = Knob(f"{stage.name}.{axis.name}", TILE, sizes)
     return knobs
 
 
@@ -93,7 +96,7 @@ def tile_alone(state: SketchState, name: str) -> SketchState:
     """S S R S R S of one stage that nothing is fused with."""
     stage = state.stage(name)
     spatial, reduce = spatial_knobs(state, stage), reduce_knobs(stage)
-    steps: list[Step] = []
+    steps = once_first(stage)
     for axis, knob in spatial.items():
         steps.append(open_split(name, axis.name, *(Choice(knob, (n,)) for n in range(3))))
     for axis, knob in reduce.items():
@@ -113,11 +116,11 @@ def tile_alone(state: SketchState, name: str) -> SketchState:
 def tile_fused(state: SketchState, name: str, consumer: str, at_level: int) -> SketchState:
     """S S R S R S with the two (or one) outer spatial levels in the consumer's loops."""
     stage, host = state.stage(name), state.stage(consumer)
-    spatial, reduce = spatial_knobs(state, stage), reduce_knobs(stage)
-    steps: list[Step] = []
+    spatial = spatial_knobs(state, stage)
     host_axes = dict(zip(stage.axes, host.axes, strict=True))
+    steps = once_first(host)
     for axis, knob in spatial.items():
-        factors = (Choice(knob, (0,)), Choice(knob, (1, 2))) if at_level == 2 else (Choice(knob, (0, 1, 2)),)
+        factors = tuple(Choice(knob, columns) for columns in _HOST_LEVELS[at_level])
         steps.append(open_split(consumer, host_axes[axis].name, *factors))
     outer = heavy_first(stage, list(spatial))
     levels = [[f"{host_axes[axis].name}.{n}" for axis in outer] for n in range(at_level)]
@@ -127,21 +130,64 @@ def tile_fused(state: SketchState, name: str, consumer: str, at_level: int) -> S
     attach = levels[at_level - 1][-1] if at_level > 1 else "@".join(levels[0])
     steps.append(ComputeAtStep(name, consumer, attach))
     steps.append(VectorizeStep(consumer, levels[at_level][-1]))
-    inner_levels = 2 if at_level == 2 else 3
+    steps += _inside_of_tile(stage, spatial, at_level)
+    return state.add(*steps, done=(consumer,))
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The tiles of a consumer that one of its producers was fused into: others of its shape can join."""
+
+    loop: Loop
+    at_level: int
+    knobs: dict[Axis, Knob]
+
+
+def tiles_of_consumer(state: SketchState, stage: Stage) -> Tiles | None:
+    """The tiles that a stage of the same shape was fused into with `tile_fused`; None where there are none."""
+    host = elementwise_consumer(state.schedule, stage)
+    if host is None or stage.leaves != stage.root_loops:
+        return None
+    loop = next((loop for loop in host.leaves if state.schedule.attached_at(loop)), None)
+    host_splits = [step for step in state.steps if isinstance(step, SplitStep) and step.stage == host.name]
+    splits = {step.loop: step.factors for step in host_splits}
+    knobs: dict[Axis, Knob] = {}
+    levels: set[int | None] = set()
+    for own, axis in zip(stage.axes, host.axes, strict=True):
+        if axis.extent > 1:
+            choices = [factor for factor in splits.get(axis.name, ()) if isinstance(factor, Choice)]
+            columns = tuple(choice.columns for choice in choices)
+            levels.add(next((level for level, known in _HOST_LEVELS.items() if known == columns), None))
+            knobs.update((own, choice.knob) for choice in choices)
+    at_level = levels.pop() if len(levels) == 1 else None
+    return None if loop is None or at_level is None else Tiles(loop, at_level, knobs)
+
+
+def tile_joined(state: SketchState, name: str, tiles: Tiles) -> SketchState:
+    """S S R S R S in tiles that the consumer has already, of the same sizes down to the register tile."""
+    attach = ComputeAtStep(name, tiles.loop.stage.name, tiles.loop.name)
+    return state.add(attach, *_inside_of_tile(state.stage(name), tiles.knobs, tiles.at_level))
+
+
+def _inside_of_tile(stage: Stage, spatial: dict[Axis, Knob], at_level: int) -> list[Step]:
+    """The levels of a stage that the consumer's loops do not have."""
+    name, reduce = stage.name, reduce_knobs(stage)
+    num_levels = 4 - at_level
+    steps: list[Step] = []
     for axis, knob in spatial.items():
-        columns = range(3 - inner_levels + 1, 3)
-        steps.append(open_split(name, axis.name, *(Choice(knob, (n,)) for n in columns)))
+        steps.append(open_split(name, axis.name, *(Choice(knob, (n,)) for n in range(at_level, 3))))
     for axis, knob in reduce.items():
         steps.append(open_split(name, axis.name, Choice(knob, (0,))))
-    parts = [[f"{axis.name}.{n}" for axis in outer] for n in range(inner_levels - 1)]
-    parts.append([f"{axis.name}.{inner_levels - 1}" for axis in spatial])
+    outer = heavy_first(stage, list(spatial))
+    parts = [[f"{axis.name}.{n}" for axis in outer] for n in range(num_levels - 1)]
+    parts.append([f"{axis.name}.{num_levels - 1}" for axis in spatial])
     outer_r, inner_r = ([f"{axis.name}.{n}" for axis in reduce] for n in range(2))
-    before = parts[0] if inner_levels == 3 else []
+    before = parts[0] if num_levels == 3 else []
     steps.append(ReorderStep(name, (*before, *outer_r, *parts[-2], *inner_r, *parts[-1])))
     steps += _register_tile(name, parts[-1])
     if outer_r:
         steps.append(open_pragma(name, outer_r[-1], Choice(unroll_knob(stage), (0,))))
-    return state.add(*steps, done=(consumer,))
+    return steps
 
 
 def _register_tile(name: str, loops: list[str]) -> list[Step]:

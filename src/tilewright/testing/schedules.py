@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.errors import ScheduleError
-from tilewright.schedule import UNROLL, VECTORIZE, Loop, Schedule, Stage, Trace, enclosing_loops
+from tilewright.schedule import UNROLL, VECTORIZE, Loop, Schedule, Stage, Trace, enclosing_loops, places
 from tilewright.task import Task
 from tilewright.te import collect_reads
 
@@ -180,7 +180,8 @@ def _cache_write(s: Schedule, rng: np.random.Generator) -> None:
 def _pack(s: Schedule, rng: np.random.Generator) -> None:
     reader = _pick_stage(s, rng)
     source = _source_of(reader, rng)
-    packed = source.pack(reader)
+    num_places = len(places(reader, source.tensor))
+    packed = source.pack(reader, int(rng.integers(num_places)) if num_places > 1 else None)
     if not source.tensor.is_constant or rng.random() < 0.2:
         _attach(s, packed, reader, rng)
 

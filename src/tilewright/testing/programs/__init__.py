@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.task import Task
 from tilewright.te import Expr, Reduce
-from tilewright.testing.programs import elementwise, movement, products, reductions
+from tilewright.testing.programs import elementwise, movement, networks, products, reductions
 from tilewright.testing.programs.draw import Draw
 
 Family = Callable[[Draw], Task]
@@ -46,6 +46,9 @@ FAMILIES: dict[str, Family] = {
         movement.reshape,
         movement.outputs,
         movement.diamond,
+        networks.einsum,
+        networks.gated,
+        networks.network,
     )
 }
 
