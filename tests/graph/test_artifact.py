@@ -212,7 +212,7 @@ def rewrite_manifest(path: Path, edit: Any) -> None:
     begin = HEADER_BYTES + int.from_bytes(whole[24:32], "little")
     edit(manifest)
     text = json.dumps(manifest).encode()
-    header = artifact._HEADER.pack(artifact._MAGIC, artifact.FORMAT_VERSION, zlib.crc32(text), len(text))
+    header = artifact.HEADER.pack(artifact.MAGIC, artifact.FORMAT_VERSION, zlib.crc32(text), len(text))
     path.write_bytes(header + text + whole[begin:])
 
 

@@ -3,18 +3,23 @@
     magic (16 bytes) | format version, CRC-32 and length of the manifest (32, 32 and 64 bits) | manifest | code | data
 
 The manifest is JSON text: the model without its bytes, where each piece of those lies in the sections code and data,
-and the CRC-32 of both sections. Offsets count from the beginning of their section; each piece and both sections begin
+and the CRC-32 of both sections. A piece of code is a kernel: a line that says what memory it touches, and its object
+file; a piece of data is an array. Offsets count from the beginning of their section; each piece and both sections begin
 on a cache line, so that weights are used where the file is mapped, without a copy. Every byte of the file is covered.
 
 A CRC-32 finds any changed byte in the file at a third of the cost of a cryptographic hash: 30 ms for 100 MB. More is
 not to be had from a hash that stands in the same file: the file contains native code, and has to come from a source
-that is trusted.
+that is trusted. All but the code is checked nevertheless, so that no manifest, however it came about, makes sound code
+leave its memory.
+
+Format 1 had no lines before the object files: of such a file it is not known what memory its kernels touch.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import mmap
 import os
 import secrets
@@ -29,17 +34,28 @@ import numpy.typing as npt
 
 import tilewright
 from tilewright.errors import ArtifactError
-from tilewright.graph.compiled import CompiledModel
-from tilewright.graph.manifest import Json, model_from_json, model_to_json
+from tilewright.graph.compiled import CompiledModel, KernelCode
+from tilewright.graph.json_field import Field, parse
+from tilewright.graph.manifest import (
+    STRING,
+    Json,
+    kernel_from_bytes,
+    kernel_of_format_1,
+    kernel_to_bytes,
+    model_from_json,
+    model_to_json,
+    tensor_type,
+)
+from tilewright.graph.model_checks import check_model
 
 SUFFIX = ".tw"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READABLE_VERSIONS = (1, 2)
 NOTICE = "This file contains native code, which runs with all rights of whoever loads it: load it only if you trust it."
 
-_MAGIC = b"\x89tilewright\r\n\x1a\n\0"
-_HEADER = struct.Struct("<16sIIQ")
-_ALIGNMENT = 64
-_STRING = "string"
+MAGIC = b"\x89tilewright\r\n\x1a\n\0"
+HEADER = struct.Struct("<16sIIQ")
+ALIGNMENT = 64
 
 Buffer: TypeAlias = "bytes | memoryview"
 
@@ -47,7 +63,7 @@ Buffer: TypeAlias = "bytes | memoryview"
 def is_artifact(path: str | os.PathLike[str]) -> bool:
     """Whether the file begins as one of ours does."""
     with open(path, "rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
+        return file.read(len(MAGIC)) == MAGIC
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -62,14 +78,14 @@ def save(model: CompiledModel, path: str | os.PathLike[str]) -> None:
         "notice": NOTICE,
         "tool_version": tilewright.__version__,
         "model": model_to_json(model),
-        "object_codes": [code.add(kernel.object_code) for kernel in model.kernels],
+        "object_codes": [code.add(kernel_to_bytes(kernel)) for kernel in model.kernels],
         "weights": [_add_array(data, array) for array in model.weights],
         "constants": [_add_array(data, array) for array in model.constants],
         "sections": {"code": code.describe(), "data": data.describe()},
     }
     text = json.dumps(manifest, separators=(",", ":")).encode()
-    text += b" " * (-(_HEADER.size + len(text)) % _ALIGNMENT)
-    header = _HEADER.pack(_MAGIC, FORMAT_VERSION, zlib.crc32(text), len(text))
+    text += b" " * (-(HEADER.size + len(text)) % ALIGNMENT)
+    header = HEADER.pack(MAGIC, FORMAT_VERSION, zlib.crc32(text), len(text))
     _write_atomically(Path(path), [header, text, *code.pieces, *data.pieces])
 
 
@@ -84,7 +100,7 @@ class _Section:
     def add(self, piece: Buffer) -> Json:
         """Where the piece lies."""
         place = {"offset": self._nbytes, "nbytes": len(piece)}
-        for part in (piece, bytes(-len(piece) % _ALIGNMENT)):
+        for part in (piece, bytes(-len(piece) % ALIGNMENT)):
             self.pieces.append(part)
             self._crc = zlib.crc32(part, self._crc)
             self._nbytes += len(part)
@@ -96,7 +112,7 @@ class _Section:
 
 def _add_array(section: _Section, array: npt.NDArray[Any]) -> Json:
     if array.dtype.kind in "OUS":
-        return {"dtype": _STRING, "shape": array.shape, **section.add(_strings_to_bytes(array))}
+        return {"dtype": STRING, "shape": array.shape, **section.add(_strings_to_bytes(array))}
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return {"dtype": array.dtype.name, "shape": array.shape, **section.add(raw.data)}
 
@@ -144,19 +160,18 @@ def load(path: str | os.PathLike[str], *, check_target: bool = True) -> Compiled
     """
     name = os.fspath(path)
     content = _map(name)
-    manifest, begin = _read_manifest(name, content)
-    try:
-        code, data = _sections(name, manifest, content[begin:])
-        model = model_from_json(
-            manifest["model"],
-            [bytes(_piece(code, place)) for place in manifest["object_codes"]],
-            [_array(data, place) for place in manifest["weights"]],
-            [_array(data, place) for place in manifest["constants"]],
-        )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ArtifactError(
-            f"{name}: the manifest is not one of format {FORMAT_VERSION}: {error!r}; compile the model again"
-        ) from error
+    version, manifest, begin = _read_manifest(name, content)
+    code, data = _sections(name, manifest["sections"], content[begin:])
+    model = model_from_json(
+        manifest["model"],
+        _kernels(version, manifest, code),
+        [_array(data.piece(place), place) for place in manifest["weights"].items()],
+        [_array(data.piece(place), place) for place in manifest["constants"].items()],
+    )
+    for section in (code, data):
+        section.check_end()
+    check_model(name, model)
+    _check_objects(name, model)
     if check_target:
         _check_target(name, model)
     return model
@@ -165,7 +180,8 @@ def load(path: str | os.PathLike[str], *, check_target: bool = True) -> Compiled
 def read_manifest(path: str | os.PathLike[str]) -> Json:
     """What the file says of itself, without a look at code and weights."""
     name = os.fspath(path)
-    return _read_manifest(name, _map(name))[0]
+    found: Json = _read_manifest(name, _map(name))[1].value
+    return found
 
 
 def _map(name: str) -> memoryview:
@@ -178,45 +194,94 @@ def _map(name: str) -> memoryview:
         raise ArtifactError(f"{name} cannot be read: {error.strerror or error}; check the path") from error
 
 
-def _read_manifest(name: str, content: memoryview) -> tuple[Json, int]:
-    """The manifest, and where the sections begin."""
-    if content[: len(_MAGIC)] != _MAGIC:
+def _read_manifest(name: str, content: memoryview) -> tuple[int, Field, int]:
+    """The version, the manifest, and where the sections begin."""
+    if content[: len(MAGIC)] != MAGIC:
         raise ArtifactError(
             f"{name} is not a compiled model; it begins with {bytes(content[:8])!r}; "
             f"make one with `tilewright compile model.onnx -o model{SUFFIX}`"
         )
-    if len(content) < _HEADER.size:
+    if len(content) < HEADER.size:
         raise _damaged(name, f"it ends after {len(content)} bytes, within its header")
-    _, version, crc, nbytes = _HEADER.unpack_from(content)
-    if version != FORMAT_VERSION:
+    _, version, crc, nbytes = HEADER.unpack_from(content)
+    if version not in READABLE_VERSIONS:
         raise ArtifactError(
-            f"{name} has format {version}, and this version of tilewright ({tilewright.__version__}) reads format "
-            f"{FORMAT_VERSION}; compile the model again with this version"
+            f"{name} has format {version}, and this version of tilewright ({tilewright.__version__}) reads formats "
+            f"{' and '.join(map(str, READABLE_VERSIONS))}; compile the model again with this version"
         )
-    begin = _HEADER.size + nbytes
+    begin = HEADER.size + nbytes
     if begin > len(content):
         raise _damaged(name, f"it ends after {len(content)} bytes, and its manifest alone needs {begin}")
-    text = content[_HEADER.size : begin]
+    text = content[HEADER.size : begin]
     if zlib.crc32(text) != crc:
         raise _damaged(name, "its manifest does not match its checksum")
-    manifest: Json = json.loads(bytes(text))
-    return manifest, begin
+    if begin % ALIGNMENT:
+        raise _damaged(name, f"its manifest ends at byte {begin}, which is not the end of a cache line")
+    return version, parse(bytes(text), name), begin
 
 
-def _sections(name: str, manifest: Json, rest: memoryview) -> tuple[memoryview, memoryview]:
-    code, data = manifest["sections"]["code"], manifest["sections"]["data"]
-    needed = code["nbytes"] + data["nbytes"]
-    if len(rest) != needed:
-        raise _damaged(name, f"its kernels and weights have {len(rest)} bytes, and its manifest says {needed}")
-    parts = rest[: code["nbytes"]], rest[code["nbytes"] :]
+class _Pieces:
+    """The pieces of a section, taken one after the other: each begins on the cache line after the one before it."""
+
+    def __init__(self, described: Field, content: memoryview) -> None:
+        self._described = described
+        self._content = content
+        self._next = 0
+
+    def piece(self, place: Field) -> memoryview:
+        """The piece that is said to lie there, where it has to."""
+        begin = place["offset"].integer(at_least=self._next, at_most=self._next)
+        nbytes = place["nbytes"].integer(at_most=len(self._content) - begin)
+        self._next = begin + nbytes + -nbytes % ALIGNMENT
+        return self._content[begin : begin + nbytes]
+
+    def check_end(self) -> None:
+        """After the last piece nothing is left."""
+        if self._next != len(self._content):
+            raise self._described["nbytes"].refused(f"{self._next}, where its last piece ends")
+
+
+def _sections(name: str, described: Field, rest: memoryview) -> tuple[_Pieces, _Pieces]:
+    code, data = described["code"], described["data"]
+    num_code, num_data = code["nbytes"].integer(), data["nbytes"].integer()
+    if len(rest) != num_code + num_data:
+        raise _damaged(
+            name, f"its kernels and weights have {len(rest)} bytes, and its manifest says {num_code + num_data}"
+        )
+    parts = rest[:num_code], rest[num_code:]
     for what, part, known in zip(("kernels", "weights"), parts, (code, data), strict=True):
-        if zlib.crc32(part) != known["crc32"]:
+        if zlib.crc32(part) != known["crc32"].integer():
             raise _damaged(name, f"its {what} do not match their checksum")
-    return parts
+    return _Pieces(code, parts[0]), _Pieces(data, parts[1])
+
+
+def _kernels(version: int, manifest: Field, code: _Pieces) -> list[KernelCode]:
+    known, places = manifest["model"]["kernels"].items(), manifest["object_codes"].items()
+    if len(known) != len(places):
+        raise manifest["object_codes"].refused(f"a list of {len(known)}, as there are kernels")
+    read = kernel_of_format_1 if version == 1 else kernel_from_bytes
+    return [read(kernel, bytes(code.piece(place))) for kernel, place in zip(known, places, strict=True)]
 
 
 def _damaged(name: str, how: str) -> ArtifactError:
     return ArtifactError(f"{name} is damaged: {how}; copy it again, or compile the model again")
+
+
+def _check_objects(name: str, model: CompiledModel) -> None:
+    """LLVM is given object files that are whole, and asked for functions that are there."""
+    from tilewright.codegen.elf import ElfError, functions_of
+
+    for kernel in model.kernels:
+        try:
+            functions = functions_of(kernel.object_code)
+        except ElfError as error:
+            raise ArtifactError(
+                f"{name}: the code of kernel {kernel.name} is not a whole object file: {error}; compile the model again"
+            ) from error
+        if kernel.symbol not in functions:
+            raise ArtifactError(
+                f"{name}: the code of kernel {kernel.name} has no function {kernel.symbol!r}; compile the model again"
+            )
 
 
 def _check_target(name: str, model: CompiledModel) -> None:
@@ -236,21 +301,24 @@ def _check_target(name: str, model: CompiledModel) -> None:
         )
 
 
-def _piece(section: memoryview, place: Json) -> memoryview:
-    begin, nbytes = place["offset"], place["nbytes"]
-    if not 0 <= begin <= begin + nbytes <= len(section):
-        raise ValueError(f"a piece of {nbytes} bytes at {begin} is not in a section of {len(section)}")
-    return section[begin : begin + nbytes]
+def _array(piece: memoryview, described: Field) -> npt.NDArray[Any]:
+    known = tensor_type(described)
+    num_elements = math.prod(known.shape)
+    if known.dtype == STRING:
+        items = parse(bytes(piece), f"{described}, its content").items()
+        if len(items) != num_elements:
+            raise described["shape"].refused(f"one for the {len(items)} strings that are there")
+        found = np.empty(num_elements, object)
+        found[:] = [item.text() for item in items]
+        return found.reshape(known.shape)
+    dtype = numpy_dtype(known.dtype)
+    if len(piece) != num_elements * dtype.itemsize:
+        raise described["nbytes"].refused(f"{num_elements * dtype.itemsize}, for {known.dtype}{list(known.shape)}")
+    return np.frombuffer(piece, dtype).reshape(known.shape)
 
 
-def _array(section: memoryview, place: Json) -> npt.NDArray[Any]:
-    piece = _piece(section, place)
-    if place["dtype"] == _STRING:
-        return np.array(json.loads(bytes(piece)), object).reshape(place["shape"])
-    return np.frombuffer(piece, _numpy_dtype(place["dtype"])).reshape(place["shape"])
-
-
-def _numpy_dtype(name: str) -> np.dtype[Any]:
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The element type of arrays of that name."""
     if name not in np.sctypeDict:
         import ml_dtypes
 

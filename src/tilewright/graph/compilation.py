@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from tilewright.binary import KernelBinary
 from tilewright.codegen import Target
 from tilewright.codegen.native import LoadedObject
-from tilewright.graph.compiled import CompiledModel, KernelCode, Value
+from tilewright.graph.compiled import CompiledModel, KernelCode, KernelMemory, Value
 from tilewright.graph.groups import KernelGroup, Partition
 from tilewright.graph.kernel_workers import CompiledJob, DefaultTrace, KernelJob, compile_kernels
 from tilewright.graph.memory import ALIGNMENT
@@ -21,7 +22,7 @@ from tilewright.runtime.memory import empty
 from tilewright.runtime.packing import Packer
 from tilewright.schedule import Trace
 from tilewright.task import Task
-from tilewright.te import numpy_dtype
+from tilewright.te import DTYPES, Tensor, numpy_dtype
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many of the different kernels are compiled, and how many there are."""
@@ -77,7 +78,14 @@ def compile_model(
 
 
 def _code(task: Task, binary: KernelBinary) -> KernelCode:
-    return KernelCode(task.name, binary.entry.symbol, binary.entry.scratch_bytes, binary.object_code)
+    packed = {pack.position: pack.nbytes for pack in binary.packs}
+    inputs = tuple(packed.get(position, _nbytes(tensor)) for position, tensor in enumerate(task.inputs))
+    memory = KernelMemory(inputs, tuple(map(_nbytes, task.outputs)), binary.entry.workspace_bytes)
+    return KernelCode(task.name, binary.entry.symbol, binary.entry.scratch_bytes, binary.object_code, memory)
+
+
+def _nbytes(tensor: Tensor) -> int:
+    return math.prod(tensor.shape) * DTYPES[tensor.dtype].bytes
 
 
 class _Constants:

@@ -40,6 +40,15 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelMemory:
+    """The bytes that a kernel reads and writes: of each argument, and of the workspace of a call."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    workspace: int
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCode:
     """Object code of one kernel. It is native code: load only what you compiled yourself or trust."""
 
@@ -47,6 +56,8 @@ class KernelCode:
     symbol: str
     scratch_bytes: int
     object_code: bytes = field(repr=False)
+    memory: KernelMemory | None = None
+    """None for code from a file of format 1, which does not say."""
 
 
 @dataclass(frozen=True, slots=True)

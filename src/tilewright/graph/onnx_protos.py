@@ -16,6 +16,7 @@ import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, TensorShapeProto, TypeProto
 from onnx.defs import OpSchema, SchemaError, get_schema
 
+from tilewright.errors import ModelError
 from tilewright.graph.graph import ONNX, Attribute, Node, TensorType
 
 CAPTURES = "tilewright.captures"
@@ -125,7 +126,7 @@ def dense_array(sparse: SparseTensorProto) -> np.ndarray:
 
 def node_from_proto(proto: NodeProto, opset: int) -> Node:
     """A node with the values that its subgraphs capture counted among its inputs."""
-    attributes: dict[str, Attribute] = {a.name: _attribute_value(a) for a in proto.attribute}
+    attributes: dict[str, Attribute] = {a.name: _attribute_value(a) for a in proto.attribute if a.name != CAPTURES}
     inputs = tuple(proto.input)
     captures = captured_names(proto)
     if captures:
@@ -160,6 +161,34 @@ def subgraphs(proto: NodeProto) -> Iterator[GraphProto]:
             yield from attribute.graphs
 
 
+def texts(graph: GraphProto) -> Iterator[object]:
+    """The names in a graph and its subgraphs; a message gives those that are not valid text as bytes."""
+    for value in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
+        yield value.name
+    for node in graph.node:
+        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+        for inner in subgraphs(node):
+            yield from texts(inner)
+
+
+def tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    """The constants in a graph, its nodes and its subgraphs."""
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (
+                attribute.t,
+                *attribute.tensors,
+                attribute.sparse_tensor.values,
+                attribute.sparse_tensor.indices,
+            )
+        for inner in subgraphs(node):
+            yield from tensors(inner)
+
+
 def captured_names(proto: NodeProto) -> tuple[str, ...]:
     """What the subgraphs of a node read from the graphs around them, each once."""
     found: dict[str, None] = {}
@@ -189,6 +218,16 @@ def _free_names(graph: GraphProto) -> Iterator[str]:
 
 
 def _attribute_value(proto: AttributeProto) -> Attribute:
+    try:
+        value = _converted_value(proto)
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"attribute {proto.name} cannot be read: {error}; export the model again") from error
+    if value is None:
+        raise ModelError(f"attribute {proto.name} has no value; export the model again")
+    return value
+
+
+def _converted_value(proto: AttributeProto) -> Attribute:
     value: Any = onnx.helper.get_attribute_value(proto)
     match proto.type:
         case AttributeProto.STRING:

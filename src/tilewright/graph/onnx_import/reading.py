@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -10,12 +9,12 @@ import onnx
 import onnx.inliner
 import onnx.version_converter
 from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, TensorProto
+from onnx import ModelProto, TensorProto
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from tilewright.errors import ModelError, UsageError
 from tilewright.graph.graph import ONNX
-from tilewright.graph.onnx_protos import normal_domain, subgraphs
+from tilewright.graph.onnx_protos import normal_domain, texts
 
 OLDEST_OPSET = 11
 
@@ -93,21 +92,10 @@ def _check_whole(model: ModelProto, what: str) -> None:
         raise ModelError(f"{what} holds no graph: it is empty, cut short, or not ONNX; export or download it again")
     if not model.opset_import:
         raise ModelError(f"{what} does not say its operator set: it is cut short; export or download it again")
-    if not all(isinstance(text, str) for text in _texts(model.graph)):
+    if not all(isinstance(text, str) for text in texts(model.graph)):
         raise ModelError(f"{what} has a name that is not text: its bytes are damaged; export or download it again")
     for tensor in model.graph.initializer:
         _check_tensor(tensor, what)
-
-
-def _texts(graph: GraphProto) -> Iterator[object]:
-    """The names in a graph and its subgraphs; a message gives those that are not valid text as bytes."""
-    for value in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
-        yield value.name
-    for node in graph.node:
-        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
-        for inner in subgraphs(node):
-            yield from _texts(inner)
 
 
 def _check_tensor(tensor: TensorProto, what: str) -> None:

@@ -18,6 +18,7 @@ ALL = "all"
 KINDS = {
     "onnx": ("onnx_files", "OnnxFiles", "changed ONNX files, imported, compiled and run"),
     "schedules": ("schedules", "Schedules", "random schedules of random programs, against NumPy"),
+    "artifacts": ("artifacts", "Artifacts", "compiled models changed behind their checksums: refused, or they run"),
 }
 
 
