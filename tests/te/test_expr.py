@@ -73,9 +73,7 @@ def test_an_expression_has_the_promoted_type(build: Callable[[], te.Expr], dtype
     assert build().dtype == dtype
 
 
-@pytest.mark.parametrize(
-    "name", ["exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "floor", "ceil"], ids=lambda name: str(name)
-)
+@pytest.mark.parametrize("name", te.FLOAT_FUNCTIONS)
 def test_float_functions_keep_the_type_and_refuse_integers(name: str) -> None:
     function = getattr(te, name)
     assert function(f).dtype == "float32"

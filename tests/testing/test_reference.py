@@ -200,7 +200,7 @@ def test_functions_at_special_values(name: str) -> None:
         np.testing.assert_array_equal(_unary(getattr(te, name), SPECIAL), np.array(expected).astype(np.float32))
 
 
-@pytest.mark.parametrize("name", ["log", "sqrt", "floor", "ceil"])
+@pytest.mark.parametrize("name", ["log", "sqrt", "floor", "ceil", "sin", "cos", "tan", "sinh", "cosh"])
 def test_functions_that_numpy_has_agree_with_it(name: str) -> None:
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(SPECIAL.astype(np.float64)).astype(np.float32)

@@ -7,10 +7,22 @@ from collections.abc import Iterable
 
 from tilewright.codegen import Target
 from tilewright.schedule import Schedule, Stage
-from tilewright.te import Axis, Binary, Const, Expr, Read, Select, Unary, Var, children, memory_step, visit
+from tilewright.te import (
+    COSTLY_FUNCTIONS,
+    Axis,
+    Binary,
+    Const,
+    Expr,
+    Read,
+    Select,
+    Unary,
+    Var,
+    children,
+    memory_step,
+    visit,
+)
 
 _COST_OF_A_FUNCTION = 16
-_COSTLY = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "pow")
 
 
 def is_strictly_inlinable(schedule: Schedule, stage: Stage) -> bool:
@@ -21,7 +33,7 @@ def is_strictly_inlinable(schedule: Schedule, stage: Stage) -> bool:
 
     def check(e: Expr) -> None:
         nonlocal cheap
-        is_costly = isinstance(e, Unary | Binary) and e.op in _COSTLY
+        is_costly = isinstance(e, Unary | Binary) and e.op in COSTLY_FUNCTIONS
         if is_costly or isinstance(e, Select):
             cheap = False
 
@@ -112,7 +124,10 @@ def elementwise_consumer(schedule: Schedule, stage: Stage) -> Stage | None:
 def work(stage: Stage) -> float:
     """How much the stage has to compute: its points, one with a function counting as several."""
     functions: list[Expr] = []
-    visit(stage.body, lambda e: functions.append(e) if isinstance(e, Unary | Binary) and e.op in _COSTLY else None)
+    visit(
+        stage.body,
+        lambda e: functions.append(e) if isinstance(e, Unary | Binary) and e.op in COSTLY_FUNCTIONS else None,
+    )
     points = math.prod(axis.extent for axis in (*stage.axes, *stage.reduce_axes))
     return float(points * (1 + _COST_OF_A_FUNCTION * len(functions)))
 

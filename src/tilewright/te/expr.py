@@ -23,7 +23,13 @@ ExprLike: TypeAlias = "Expr | int | float | bool"
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 REDUCTIONS = ("sum", "prod", "max", "min", "argmax", "argmin")
-FLOAT_FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "floor", "ceil")
+_ROUNDINGS = ("floor", "ceil")
+FLOAT_FUNCTIONS = (
+    *("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", *_ROUNDINGS),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
+)
+COSTLY_FUNCTIONS = frozenset((*FLOAT_FUNCTIONS, "pow")).difference(_ROUNDINGS)
+"""Those that take many instructions."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)

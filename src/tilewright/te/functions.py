@@ -83,6 +83,61 @@ def tanh(x: ExprLike) -> Expr:
     return unary("tanh", x)
 
 
+def sin(x: ExprLike) -> Expr:
+    """The sine of an angle in radians; a float64 angle above 2**45 has none (NaN)."""
+    return unary("sin", x)
+
+
+def cos(x: ExprLike) -> Expr:
+    """The cosine of an angle in radians; a float64 angle above 2**45 has none (NaN)."""
+    return unary("cos", x)
+
+
+def tan(x: ExprLike) -> Expr:
+    """The tangent of an angle in radians; a float64 angle above 2**45 has none (NaN)."""
+    return unary("tan", x)
+
+
+def asin(x: ExprLike) -> Expr:
+    """The angle from -pi/2 to pi/2 with this sine."""
+    return unary("asin", x)
+
+
+def acos(x: ExprLike) -> Expr:
+    """The angle from 0 to pi with this cosine."""
+    return unary("acos", x)
+
+
+def atan(x: ExprLike) -> Expr:
+    """The angle from -pi/2 to pi/2 with this tangent."""
+    return unary("atan", x)
+
+
+def sinh(x: ExprLike) -> Expr:
+    """The hyperbolic sine."""
+    return unary("sinh", x)
+
+
+def cosh(x: ExprLike) -> Expr:
+    """The hyperbolic cosine."""
+    return unary("cosh", x)
+
+
+def asinh(x: ExprLike) -> Expr:
+    """The inverse of the hyperbolic sine."""
+    return unary("asinh", x)
+
+
+def acosh(x: ExprLike) -> Expr:
+    """The inverse of the hyperbolic cosine; NaN below 1."""
+    return unary("acosh", x)
+
+
+def atanh(x: ExprLike) -> Expr:
+    """The inverse of the hyperbolic tangent; NaN beyond -1 and 1."""
+    return unary("atanh", x)
+
+
 def erf(x: ExprLike) -> Expr:
     """The error function."""
     return unary("erf", x)

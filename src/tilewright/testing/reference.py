@@ -261,6 +261,17 @@ _UNARY: dict[str, Callable[[Array], Array]] = {
     "tanh": _in_float64(np.tanh),
     "erf": _in_float64(_erf),
     "sigmoid": _in_float64(_sigmoid),
+    "sin": _in_float64(np.sin),
+    "cos": _in_float64(np.cos),
+    "tan": _in_float64(np.tan),
+    "asin": _in_float64(np.arcsin),
+    "acos": _in_float64(np.arccos),
+    "atan": _in_float64(np.arctan),
+    "sinh": _in_float64(np.sinh),
+    "cosh": _in_float64(np.cosh),
+    "asinh": _in_float64(np.arcsinh),
+    "acosh": _in_float64(np.arccosh),
+    "atanh": _in_float64(np.arctanh),
 }
 
 _BINARY: dict[str, Callable[[Array, Array], Array]] = {

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.codegen.builder import FunctionBuilder, Value
+from tilewright.codegen.math.circular import cos, sin, tan
 from tilewright.codegen.math.exponential import exp, sigmoid
+from tilewright.codegen.math.hyperbolic import acosh, asinh, atanh, cosh, sinh
+from tilewright.codegen.math.inverse_circular import acos, asin, atan
 from tilewright.codegen.math.logarithm import log
 from tilewright.codegen.math.power import emit_pow
 from tilewright.codegen.math.rounding import ceil, floor
@@ -34,14 +37,25 @@ def rsqrt(b: FunctionBuilder, x: Value) -> Value:
 
 FUNCTIONS: dict[str, Callable[[FunctionBuilder, Value], Value]] = {
     "abs": absolute,
+    "acos": acos,
+    "acosh": acosh,
+    "asin": asin,
+    "asinh": asinh,
+    "atan": atan,
+    "atanh": atanh,
     "ceil": ceil,
+    "cos": cos,
+    "cosh": cosh,
     "erf": erf,
     "exp": exp,
     "floor": floor,
     "log": log,
     "rsqrt": rsqrt,
     "sigmoid": sigmoid,
+    "sin": sin,
+    "sinh": sinh,
     "sqrt": sqrt,
+    "tan": tan,
     "tanh": tanh,
 }
 

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from tilewright.codegen.builder import FunctionBuilder, Value
 from tilewright.codegen.math.float_format import FORMATS
+
+
+def in_float64(function: Callable[[FunctionBuilder, Value], Value]) -> Callable[[FunctionBuilder, Value], Value]:
+    """The function for float32 as well: its result in float64, rounded once."""
+
+    @functools.wraps(function)
+    def of_either(b: FunctionBuilder, x: Value) -> Value:
+        if x.dtype == "float64":
+            return function(b, x)
+        return b.convert("fptrunc", function(b, b.convert("fpext", x, "float64")), x.dtype)
+
+    return of_either
 
 
 def const_like(b: FunctionBuilder, value: float, x: Value) -> Value:

@@ -17,6 +17,14 @@ def sum_of_ordered(b: FunctionBuilder, large: Value, small: Value) -> tuple[Valu
     return total, b.binary("fsub", small, b.binary("fsub", total, large))
 
 
+def any_sum(b: FunctionBuilder, x: Value, y: Value) -> tuple[Value, Value]:
+    """`x + y` and its rounding error, whichever is larger (Knuth)."""
+    total = b.binary("fadd", x, y)
+    of_y = b.binary("fsub", total, x)
+    of_x = b.binary("fsub", total, of_y)
+    return total, b.binary("fadd", b.binary("fsub", x, of_x), b.binary("fsub", y, of_y))
+
+
 def exact_product(b: FunctionBuilder, x: Value, y: Value) -> tuple[Value, Value]:
     """`x y` and its rounding error (with fma, or by splitting the factors in halves as Veltkamp and Dekker do)."""
     product = b.binary("fmul", x, y)

@@ -14,6 +14,11 @@ class FloatFormat:
     bias: int
 
     @property
+    def sign_bit(self) -> int:
+        """As a signed integer has it."""
+        return -(2 ** (31 if self.int_dtype == "int32" else 63))
+
+    @property
     def min_normal(self) -> float:
         return 2.0 ** (1 - self.bias)
 

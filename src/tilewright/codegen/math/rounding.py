@@ -1,4 +1,4 @@
-"""floor and ceil."""
+"""floor, ceil, and the nearest integer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def floor(b: FunctionBuilder, x: Value) -> Value:
     """
     if b.has_rounding:
         return b.intrinsic("floor", x)
-    nearest = _round_to_nearest(b, x)
-    above = b.compare("ogt", nearest, x)
-    lower = b.binary("fsub", nearest, const_like(b, 1.0, x))
-    return b.intrinsic("copysign", b.select(above, lower, nearest), x)
+    near = nearest(b, x)
+    above = b.compare("ogt", near, x)
+    lower = b.binary("fsub", near, const_like(b, 1.0, x))
+    return b.intrinsic("copysign", b.select(above, lower, near), x)
 
 
 def ceil(b: FunctionBuilder, x: Value) -> Value:
@@ -27,8 +27,10 @@ def ceil(b: FunctionBuilder, x: Value) -> Value:
     return b.fneg(floor(b, b.fneg(x)))
 
 
-def _round_to_nearest(b: FunctionBuilder, x: Value) -> Value:
+def nearest(b: FunctionBuilder, x: Value) -> Value:
     """The integer nearest to x, or x itself where it is too large to have a fraction, infinite or NaN."""
+    if b.has_rounding:
+        return b.intrinsic("rint", x)
     magnitude = b.intrinsic("fabs", x)
     # From 2^mantissa_bits on, neighbouring floats are integers: adding it drops the fraction.
     limit = const_like(b, 2.0 ** FORMATS[x.dtype].mantissa_bits, x)

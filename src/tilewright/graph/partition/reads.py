@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tilewright.te import (
+    COSTLY_FUNCTIONS,
     Axis,
     Binary,
     Const,
@@ -20,8 +21,6 @@ from tilewright.te import (
     memory_step,
     visit,
 )
-
-_COSTLY = frozenset(("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "pow"))
 
 
 def is_at_own_place(read: Read, reader: Tensor) -> bool:
@@ -116,7 +115,7 @@ def is_costly(body: Expr) -> bool:
 
     def check(e: Expr) -> None:
         nonlocal found
-        found = found or (isinstance(e, Unary | Binary) and e.op in _COSTLY) or isinstance(e, Select)
+        found = found or (isinstance(e, Unary | Binary) and e.op in COSTLY_FUNCTIONS) or isinstance(e, Select)
 
     visit(body, check)
     return found or any(not _is_affine(index) for read in collect_reads(body) for index in read.indices)

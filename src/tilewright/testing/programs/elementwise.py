@@ -37,7 +37,22 @@ def functions(draw: Draw) -> Task:
     shape = (draw.extent(17), draw.extent())
     dtype = draw.name("float32", "float32", "float64", "float16")
     A, B = te.placeholder(shape, dtype, "A"), te.placeholder(shape, dtype, "B")
-    names = ("exp", "tanh", "erf", "sigmoid", "sqrt", "log", "rsqrt", "pow", "floor", "ceil")
+    names = (
+        "exp",
+        "tanh",
+        "erf",
+        "sigmoid",
+        "sqrt",
+        "log",
+        "rsqrt",
+        "pow",
+        "floor",
+        "ceil",
+        "sin",
+        "cos",
+        "atan",
+        "asinh",
+    )
     stages = [_function(name, A, B, shape) for name in draw.rng.permutation(names)[:3]]
     total = te.compute(shape, lambda i, j: stages[0][i, j] + stages[1][i, j] * 0.5 - stages[2][i, j], "total")
     return Task([A, B], total, "functions")
@@ -53,6 +68,10 @@ def _function(name: str, A: Tensor, B: Tensor, shape: tuple[int, int]) -> Tensor
         "log": lambda a, b: te.log(te.abs(a * b) + 0.5),
         "rsqrt": lambda a, b: te.rsqrt(te.abs(a - b) + 0.25),
         "pow": lambda a, b: te.pow(te.abs(a) + 0.5, b * 2.0),
+        "sin": lambda a, b: te.sin(a * 8.0 + b),
+        "cos": lambda a, b: te.cos(b * 8.0 - a),
+        "atan": lambda a, b: te.atan(a * 4.0 + b),
+        "asinh": lambda a, b: te.asinh(b * 4.0 - a),
         "floor": lambda a, b: te.floor(a * 8.0) + b,
         "ceil": lambda a, b: te.ceil(b * 8.0) - a,
     }
