@@ -23,7 +23,7 @@ from tilewright.graph.operators import Call, KnownValues, MisfitError, NotCompil
 Types: TypeAlias = Mapping[str, TensorType | None]
 Constants: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
 
-# Values that decide a shape are short; larger ones, such as weights, do not. Fractions decide it for few operators.
+# Values that decide a shape are short; larger ones, such as weights, do not. Few operators take fractions for it.
 _LARGEST_SHAPE_VALUE = 4096
 _SHAPED_BY_FRACTIONS = frozenset(("Range", "Resize", "Upsample"))
 

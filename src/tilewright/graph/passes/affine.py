@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.graph.graph import ONNX, Graph, Node
-from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.te import DTYPES
+
+_SCALES_AND_SHIFTS = frozenset(("Mul", "Div", "Add", "Sub"))
 
 Factor: TypeAlias = npt.NDArray[np.float64]
 Combine: TypeAlias = Callable[[Factor, Factor], Factor]
@@ -23,6 +25,8 @@ Combine: TypeAlias = Callable[[Factor, Factor], Factor]
 
 def fold_affine(graph: Graph) -> Graph:
     """Mul, Div, Add and Sub with a constant disappear where constants before them can take it."""
+    if not has_any(graph, _SCALES_AND_SHIFTS):
+        return graph
     editor = Editor(graph)
     for node in editor:
         folded = _folded(editor, node)
@@ -35,7 +39,7 @@ def fold_affine(graph: Graph) -> Graph:
 
 def _folded(editor: Editor, node: Node) -> str | None:
     """The value that takes the place of a scale or a shift."""
-    if node.domain != ONNX or node.op not in ("Mul", "Div", "Add", "Sub"):
+    if node.domain != ONNX or node.op not in _SCALES_AND_SHIFTS:
         return None
     result = editor.types[node.outputs[0]]
     if result is None or result.dtype not in DTYPES or DTYPES[result.dtype].kind != "float":

@@ -7,11 +7,13 @@ from typing import cast
 import numpy as np
 
 from tilewright.graph.graph import ONNX, Graph, Node
-from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.editor import Editor, has_any
 
 
 def expand_batch_norm(graph: Graph) -> Graph:
     """BatchNormalization becomes Mul and Add, which `fold_affine` puts into the weights before it where it can."""
+    if not has_any(graph, {"BatchNormalization"}):
+        return graph
     editor = Editor(graph)
     for node in editor:
         if not _is_known(editor, node):

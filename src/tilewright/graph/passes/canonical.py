@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.graph.graph import ONNX, Graph, Node, TensorType
-from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import permuted
 from tilewright.te import DTYPES
 
@@ -24,6 +24,8 @@ _ROWS_AT_A_TIME = 64
 
 
 def canonicalize(graph: Graph) -> Graph:
+    if not has_any(graph, _REWRITES.keys()):
+        return graph
     editor = Editor(graph)
     for node in editor:
         rewrite = _REWRITES.get(node.op) if node.domain == ONNX else None

@@ -14,7 +14,7 @@ import numpy as np
 from tilewright.graph.graph import ONNX, OWN, Graph, Node, TensorType
 from tilewright.graph.operators import NotCompilableError
 from tilewright.graph.passes.canonical import add_transpose
-from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import permuted, to_channels_first, to_channels_last
 from tilewright.graph.types import expressed_types
 
@@ -24,6 +24,8 @@ _POOLS = frozenset(("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "Gl
 
 def use_channels_last(graph: Graph) -> Graph:
     """Convolutions with constant weights and pools become channels-last, where a kernel can compute them."""
+    if not has_any(graph, _CONVOLUTIONS | _POOLS):
+        return graph
     editor = Editor(graph)
     for node in editor:
         if not _rewritten(editor, node):

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.graph.graph import ONNX, Attribute, Graph, Node, TensorType
+from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx_protos import array_type
 from tilewright.graph.passes.dead_code import remove_dead_code
+
+
+def has_any(graph: Graph, ops: AbstractSet[str]) -> bool:
+    """Whether a graph has a node of one of these operators: a pass that looks for them need not begin without."""
+    return not ops.isdisjoint(node.op for node in graph.nodes)
 
 
 class Editor:
@@ -27,9 +37,8 @@ class Editor:
         self.types = dict(graph.types)
         self._instead: dict[str, str] = {}
         self._producers: dict[str, Node] = {}
-        self._uses = Counter(graph.outputs)
-        for node in graph.nodes:
-            self._uses.update(name for name in node.inputs if name)
+        self._fresh = FreshNames(self.types)
+        self._uses = Counter(chain(graph.outputs, *(node.inputs for node in graph.nodes)))
 
     def __iter__(self) -> Iterator[Node]:
         """The nodes of the old graph, reading the values that stand in the place of their old inputs by now."""
@@ -37,10 +46,13 @@ class Editor:
             node = self.current(old)
             yield node
             # What the pass has put in its place has been counted for itself.
-            self._uses.subtract(name for name in node.inputs if name)
+            for name in node.inputs:
+                self._uses[name] -= 1
 
     def current(self, node: Node) -> Node:
         """A node of the old graph, reading the values that stand in the place of its old inputs."""
+        if self._instead.keys().isdisjoint(node.inputs):
+            return node
         return replace(node, inputs=tuple(self.resolve(name) for name in node.inputs))
 
     def resolve(self, name: str) -> str:
@@ -52,8 +64,10 @@ class Editor:
     def keep(self, node: Node) -> None:
         """Add a node whose outputs have their types already."""
         self.nodes.append(node)
-        self._uses.update(name for name in node.inputs if name)
-        self._producers.update((name, node) for name in node.outputs if name)
+        for name in node.inputs:
+            self._uses[name] += 1
+        for name in node.outputs:
+            self._producers[name] = node
 
     def add(
         self,
@@ -95,11 +109,7 @@ class Editor:
 
     def fresh_name(self, hint: str) -> str:
         """A name that no value has yet."""
-        name, number = hint, 1
-        while name in self.types or not name:
-            number += 1
-            name = f"{hint}.{number}"
-        return name
+        return self._fresh(hint)
 
     def type(self, name: str) -> TensorType:
         """The type of a value for which it is known."""
@@ -109,6 +119,8 @@ class Editor:
 
     def finish(self) -> Graph:
         """The new graph, with the outputs of the old one under their names."""
+        if self._is_unchanged():
+            return self.graph
         renamed: dict[str, str] = {}
         for output in dict.fromkeys(self.graph.outputs):  # one name may be given as several outputs
             value = self.resolve(output)
@@ -117,22 +129,40 @@ class Editor:
             if value in self.constants:
                 self.constants[output] = self.constants[value]
                 self.types[output] = self.types[value]
-            elif value in self._producers and value not in renamed and value not in self.graph.outputs:
+            elif value in self._producers and value not in renamed and value not in self.outputs:
                 renamed[value] = output
             else:
-                like = Node("Identity", (), (output,), opset=max((node.opset for node in self.nodes), default=14))
+                like = Node("Identity", (), (output,), opset=self._newest_opset)
                 self.add("Identity", [value], self.types[value], like=like, output=output)
         return remove_dead_code(self._renamed_graph(renamed))
 
+    def _is_unchanged(self) -> bool:
+        is_same = len(self.nodes) == len(self.graph.nodes) and all(map(operator.is_, self.nodes, self.graph.nodes))
+        return is_same and not self._instead
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        """The outputs of the graph, to look one up."""
+        return frozenset(self.graph.outputs)
+
+    @cached_property
+    def _newest_opset(self) -> int:
+        return max((node.opset for node in self.nodes), default=14)
+
     def _renamed_graph(self, renamed: Mapping[str, str]) -> Graph:
-        nodes = [
-            replace(
-                node,
-                inputs=tuple(renamed.get(name, name) for name in node.inputs),
-                outputs=tuple(renamed.get(name, name) for name in node.outputs),
-            )
-            for node in self.nodes
-        ]
+        if not renamed:
+            return replace(self.graph, nodes=self.nodes, constants=self.constants, types=self.types)
+        nodes = [_renamed(node, renamed) for node in self.nodes]
         types = dict(self.types)
         types.update((new, self.types[old]) for old, new in renamed.items())
         return replace(self.graph, nodes=nodes, constants=self.constants, types=types)
+
+
+def _renamed(node: Node, renamed: Mapping[str, str]) -> Node:
+    if renamed.keys().isdisjoint(node.inputs) and renamed.keys().isdisjoint(node.outputs):
+        return node
+    return replace(
+        node,
+        inputs=tuple(renamed.get(name, name) for name in node.inputs),
+        outputs=tuple(renamed.get(name, name) for name in node.outputs),
+    )

@@ -10,12 +10,14 @@ import numpy as np
 
 from tilewright.graph.graph import ONNX, Graph, Node
 from tilewright.graph.passes.canonical import add_reshape
-from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import inverse
 
 
 def permute_weight_rows(graph: Graph) -> Graph:
     """MatMul(Reshape(Transpose(x)), W) becomes MatMul(Reshape(x), W'), where the Reshape keeps the first axis."""
+    if not has_any(graph, {"Transpose"}):
+        return graph
     editor = Editor(graph)
     for node in editor:
         editor.keep(_permuted(editor, node) or node)

@@ -13,12 +13,14 @@ import numpy as np
 
 from tilewright.graph.graph import ONNX, Graph, Node
 from tilewright.graph.passes.axes import reduction_axes
-from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.editor import Editor, has_any
 
 _FIRST_OPSET = 17
 
 
 def recognize_layer_norm(graph: Graph) -> Graph:
+    if not has_any(graph, {"Sqrt"}):
+        return graph
     editor = Editor(graph)
     for node in editor:
         if not _rewritten(editor, node):

@@ -9,11 +9,13 @@ from typing import cast
 import numpy as np
 
 from tilewright.graph.graph import ONNX, Graph, Node
-from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.editor import Editor, has_any
 
 
 def merge_pads(graph: Graph) -> Graph:
     """Pad with zeros, then Conv or AveragePool: one node with larger pads."""
+    if not has_any(graph, {"Pad"}):
+        return graph
     editor = Editor(graph)
     for node in editor:
         editor.keep(_merged(editor, node) or node)

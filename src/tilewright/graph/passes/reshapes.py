@@ -14,11 +14,13 @@ from typing import cast
 
 from tilewright.graph.graph import ONNX, Graph, Node
 from tilewright.graph.passes.canonical import add_reshape, add_transpose
-from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import Perm, compose, identity, inverse, is_view, permuted, reshaped
 
 
 def merge_movements(graph: Graph) -> Graph:
+    if not has_any(graph, {"Reshape", "Transpose"}):
+        return graph
     editor = Editor(graph)
     for node in editor:
         if not _has_known_types(editor, node):

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.graph.folding import is_random
-from tilewright.graph.graph import Attribute, Graph, Node
+from tilewright.graph.graph import Graph, Node
 from tilewright.graph.passes.editor import Editor
+from tilewright.graph.signatures import attributes_key
 
 _NUM_SAMPLES = 64
 
@@ -34,7 +35,7 @@ def share_subexpressions(graph: Graph) -> Graph:
 def _share_constants(editor: Editor) -> None:
     alike: dict[Hashable, list[str]] = {}
     for name, value in editor.constants.items():
-        if name in editor.graph.outputs or value.dtype.hasobject:
+        if name in editor.outputs or value.dtype.hasobject:
             continue
         others = alike.setdefault(_sample(value), [])
         same = next((other for other in others if _is_same(editor.constants[other], value)), None)
@@ -47,7 +48,7 @@ def _share_constants(editor: Editor) -> None:
 def _sample(value: npt.NDArray[np.generic]) -> Hashable:
     """Enough of a constant to tell most apart without going through all their bytes."""
     step = max(1, value.size // _NUM_SAMPLES)
-    return value.dtype.name, value.shape, value.reshape(-1)[::step].tobytes()
+    return value.dtype, value.shape, value.reshape(-1)[::step].tobytes()
 
 
 def _is_same(a: npt.NDArray[np.generic], b: npt.NDArray[np.generic]) -> bool:
@@ -63,21 +64,7 @@ def _key(node: Node) -> Hashable | None:
     """What makes two nodes compute the same; None for a node that must stay by itself."""
     if is_random(node):
         return None
-    attributes = []
-    for name, value in sorted(node.attributes.items()):
-        part = _attribute(value)
-        if part is None:
-            return None
-        attributes.append((name, part))
-    wanted = tuple(bool(name) for name in node.outputs)
-    return node.domain, node.op, node.opset, node.inputs, wanted, tuple(attributes)
-
-
-def _attribute(value: Attribute) -> Hashable | None:
-    if isinstance(value, np.ndarray):
-        return None if value.dtype.hasobject else (value.dtype.name, value.shape, value.tobytes())
-    if isinstance(value, list | tuple):
-        parts = tuple(_attribute(item) for item in value)
-        return None if None in parts else parts
-    # 1 and 1.0 are equal in Python, and so are 0.0 and -0.0.
-    return (type(value).__name__, repr(value)) if isinstance(value, int | float | str | bytes) else None
+    attributes = attributes_key(node)
+    if attributes is None:
+        return None
+    return node.domain, node.op, node.opset, node.inputs, tuple(map(bool, node.outputs)), attributes

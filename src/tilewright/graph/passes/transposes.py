@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewright.graph.graph import ONNX, Attribute, Graph, Node, TensorType
 from tilewright.graph.passes.canonical import add_reshape, add_transpose
-from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import (
     Perm,
     compose,
@@ -32,6 +32,8 @@ from tilewright.graph.passes.layout import (
 def move_transposes(graph: Graph) -> Graph:
     from tilewright.graph.passes.transpose_rules import rule_of
 
+    if not has_any(graph, {"Transpose"}):
+        return graph
     mover = Mover(graph)
     for node in graph.nodes:
         if mover.takes_transpose(node):
