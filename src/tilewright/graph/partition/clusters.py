@@ -13,28 +13,49 @@ grows forward by the nodes that its result goes through, and backward by the nod
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from tilewright.graph.partition.forms import Kind
 from tilewright.graph.partition.network import Network
 from tilewright.graph.partition.reads import (
     common_prefix,
     is_at_own_place,
-    is_costly,
-    is_padding,
     keeps_lanes,
-    num_cases,
     permutation,
     reads_each_once,
 )
-from tilewright.te import Read, Tensor, Var, collect_reads
+from tilewright.te import Read, Tensor, Var
 
 # Larger ones compile slowly and gain nothing. A value that is read twice is written out twice, over and over.
 _MAX_NODES = 48
 _MAX_READS = 1024
 # Loops are cut where such conditions change, as long as there are few of them.
 _MAX_CASES = 3
+
+
+class Written:
+    """How often a result, written out as one expression, reads each value: as many elements as it reads in all."""
+
+    def __init__(self, network: Network, result: str) -> None:
+        self._network = network
+        self._times = Counter((result,))
+        self.num_reads = 1
+
+    def take(self, n: int) -> None:
+        """Write out the value that a node computes."""
+        times = self._times.pop(self._network.result(n))
+        node, form = self._network.nodes[n], self._network.forms[n]
+        self.num_reads += times * (len(form.reads) - 1)
+        for name, tensor in dict(zip(node.inputs, form.operands, strict=True)).items():
+            if tensor is not None:
+                self._times[name] += times * form.num_reads[tensor]
+
+    def num_reads_with(self, n: int) -> int:
+        """How many there would be with the value of this node written out, too."""
+        return self.num_reads + self._times[self._network.result(n)] * (len(self._network.forms[n].reads) - 1)
 
 
 @dataclass(slots=True)
@@ -48,6 +69,8 @@ class Cluster:
     """The first node, and those that bring it its operands."""
     num_row_axes: int
     """Of a reduction: the leading axes that everything in it runs over, row by row."""
+    written: Written
+    """The result as an expression of what the cluster reads."""
 
 
 Accepts = Callable[[Cluster, int, frozenset[str]], bool]
@@ -79,29 +102,31 @@ class Clusters:
         return list({id(cluster): cluster for cluster in self.cluster_of.values()}.values())
 
     def _start(self, n: int) -> Cluster:
-        cluster = Cluster(self.network.kind(n), [n], self.network.result(n), {n}, self._row_axes_inside(n))
+        network = self.network
+        written = self._written([n], network.result(n))
+        cluster = Cluster(network.kind(n), [n], network.result(n), {n}, network.forms[n].num_row_axes, written)
         self.cluster_of[n] = cluster
         return cluster
 
-    def _is_small(self, nodes: Sequence[int]) -> bool:
-        """Whether the nodes, written out as one expression, read few elements."""
-        num_reads: dict[str, int] = {}
-        for n in sorted(nodes):
-            operands = self.network.forms[n].operands
-            reads = [read for stage in self.network.forms[n].stages for read in _reads(stage)]
-            values = {operands[name]: num_reads[name] for name in operands if name in num_reads}
-            num_reads[self.network.result(n)] = sum(values.get(read.tensor, 1) for read in reads)
-        return max(num_reads.values()) <= _MAX_READS
+    def _written(self, nodes: Sequence[int], result: str) -> Written:
+        written = Written(self.network, result)
+        for n in sorted(nodes, reverse=True):
+            written.take(n)
+        return written
 
     # --- forward -----------------------------------------------------------------------------------------------------
 
     def _grow_forward(self, cluster: Cluster, accepts: Accepts) -> None:
         while len(cluster.nodes) < _MAX_NODES:
             following = self._following(cluster, accepts)
-            if not following or not self._is_small([*cluster.nodes, *following]):
+            if not following:
+                return
+            result = self.network.result(following[-1])
+            written = self._written([*cluster.nodes, *following], result)
+            if written.num_reads > _MAX_READS:
                 return
             cluster.nodes += following
-            cluster.result = self.network.result(following[-1])
+            cluster.result, cluster.written = result, written
             self.cluster_of.update((n, cluster) for n in following)
 
     def _following(self, cluster: Cluster, accepts: Accepts) -> list[int]:
@@ -147,7 +172,7 @@ class Clusters:
         if network.kind(n) is Kind.MAP and all(is_at_own_place(read, stage) for stage, read in reads):
             return True
         stages = network.forms[n].stages
-        return self._stays_in_rows(cluster, min(self._row_axes_inside(n), _common_prefix(reads)), stages)
+        return self._stays_in_rows(cluster, min(network.forms[n].num_row_axes, _common_prefix(reads)), stages)
 
     def _stays_in_rows(self, cluster: Cluster, num_axes: int, stages: Sequence[Tensor]) -> bool:
         """Whether these stages run over the rows of the cluster, of which `num_axes` axes at most are common."""
@@ -158,56 +183,54 @@ class Clusters:
         cluster.num_row_axes = common
         return True
 
-    def _row_axes_inside(self, n: int) -> int:
-        """The leading axes along which the stages of the node read each other."""
-        stages = self.network.forms[n].stages
-        inside = [(stage, read) for stage in stages for read in _reads(stage) if read.tensor in stages]
-        return min(_common_prefix(inside), *(stage.ndim for stage in stages))
-
     # --- backward ----------------------------------------------------------------------------------------------------
 
     def _grow_backward(self, cluster: Cluster, accepts: Accepts) -> None:
         """Take the maps that only the cluster reads, the last ones first."""
         network = self.network
-        refused: set[int] = set()
-        while len(cluster.nodes) < _MAX_NODES:
-            n = max(self._only_read_by(cluster) - refused, default=None)
-            if n is None:
-                return
-            if not accepts(cluster, n, frozenset(network.wanted[n])) or not self._is_small([*cluster.nodes, n]):
-                refused.add(n)
+        inside = set(cluster.nodes)
+        seen: set[int] = set()
+        waiting = [-m for n in cluster.nodes for m in self._only_read_by(inside, n, seen)]
+        heapify(waiting)
+        while waiting and len(cluster.nodes) < _MAX_NODES:
+            n = -heappop(waiting)
+            is_small = cluster.written.num_reads_with(n) <= _MAX_READS
+            if not is_small or not accepts(cluster, n, frozenset(network.wanted[n])):
                 continue
             if cluster.front.intersection(network.readers[network.result(n)]):
                 cluster.front.add(n)
             cluster.nodes.append(n)
+            cluster.written.take(n)
             self.cluster_of[n] = cluster
+            inside.add(n)
+            for m in self._only_read_by(inside, n, seen):
+                heappush(waiting, -m)
 
-    def _only_read_by(self, cluster: Cluster) -> set[int]:
-        """The maps without a cluster whose readers are all in this one."""
+    def _only_read_by(self, inside: set[int], reader: int, seen: set[int]) -> list[int]:
+        """The maps without a cluster that the reader reads, and no others than nodes inside; those not yet seen."""
         network = self.network
-        values = {name for n in cluster.nodes for name in network.nodes[n].inputs if name in network.producer}
-        return {
-            n
-            for name in values - network.outputs
-            if (n := network.producer[name]) not in self.cluster_of
-            and network.kind(n) is Kind.MAP
-            and set(network.readers[name]).issubset(cluster.nodes)
-        }
+        found: list[int] = []
+        for name in network.nodes[reader].inputs:
+            n = network.producer.get(name)
+            if n is None or n in seen or n in self.cluster_of or name in network.outputs:
+                continue
+            readers = network.readers[name]
+            is_read_inside = len(readers) <= _MAX_NODES and inside.issuperset(readers)
+            if is_read_inside and network.kind(n) is Kind.MAP:
+                seen.add(n)
+                found.append(n)
+        return found
 
     def _feeds_product(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
         """A movement that a product can do in passing, padding, or a map for the epilogue alone."""
         network = self.network
         readers = network.readers[network.result(n)]
         if cluster.front.intersection(readers):
-            is_simple = network.movement(n) is not None or self._is_padding(n)
+            is_simple = network.movement(n) is not None or network.forms[n].is_padding
             return is_simple and network.reads_lanes([n, *sorted(cluster.front)])
         if network.movement(n) is not None:
             return True
         return all(is_at_own_place(read, stage) for stage, read in self._reads_by(readers, values))
-
-    def _is_padding(self, n: int) -> bool:
-        stages = self.network.forms[n].stages
-        return len(stages) == 1 and stages[0].body is not None and is_padding(stages[0].body)
 
     def _reads_by(self, readers: Sequence[int], values: frozenset[str]) -> list[tuple[Tensor, Read]]:
         return [found for reader in readers for found in self.network.reads(reader, values)]
@@ -217,19 +240,18 @@ class Clusters:
         network = self.network
         stages = network.forms[n].stages
         reads = self._reads_by(network.readers[network.result(n)], values)
-        num_axes = min(self._row_axes_inside(n), _common_prefix(reads))
-        if self._is_padding(n) or self._stays_in_rows(cluster, num_axes, stages):
+        num_axes = min(network.forms[n].num_row_axes, _common_prefix(reads))
+        if network.forms[n].is_padding or self._stays_in_rows(cluster, num_axes, stages):
             return True
-        is_cheap = len(stages) == 1 and stages[0].body is not None and not is_costly(stages[0].body)
-        return is_cheap and all(_is_read_at_variables(read) for _, read in reads)
+        return network.forms[n].is_cheap and all(_is_read_at_variables(read) for _, read in reads)
 
     def _feeds_map(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
         """A movement, or a map that is not computed more often than by itself."""
         network = self.network
         if network.movement(n) is not None:
             return True
-        cases = num_cases(network.forms[n].stages)
-        if cases and cases + sum(num_cases(network.forms[m].stages) for m in cluster.nodes) > _MAX_CASES:
+        cases = network.forms[n].num_cases
+        if cases and cases + sum(network.forms[m].num_cases for m in cluster.nodes) > _MAX_CASES:
             return False
         return self._is_read_once(cluster, network.result(n))
 
@@ -237,18 +259,13 @@ class Clusters:
         """Whether each element of the value is needed at one place only, looking through movements."""
         network = self.network
         readers = network.readers[name]
-        reads = self._reads_by(readers, frozenset([name]))
-        if len({read.indices for _, read in reads}) > len({stage for stage, _ in reads}):
+        reads = [(m, stage, read) for m in readers for stage, read in network.reads(m, {name})]
+        if len({(m, read.indices) for m, _, read in reads}) > len({(m, stage) for m, stage, _ in reads}):
             return False
         moved = [network.result(m) for m in readers if network.movement(m) is not None]
-        return all(reads_each_once([read], stage) for stage, read in reads) and all(
+        return all(reads_each_once([read], stage) for _, stage, read in reads) and all(
             self._is_read_once(cluster, result) for result in moved if result != cluster.result
         )
-
-
-def _reads(stage: Tensor) -> list[Read]:
-    assert stage.body is not None
-    return collect_reads(stage.body)
 
 
 def _common_prefix(reads: Sequence[tuple[Tensor, Read]]) -> int:

@@ -8,7 +8,7 @@ from tilewright.graph.partition.clusters import Clusters
 from tilewright.graph.partition.editing import Editor
 from tilewright.graph.partition.forms import Kind
 from tilewright.graph.partition.hoisting import hoist_arithmetic
-from tilewright.graph.partition.kernels import Kernel, kernel_of
+from tilewright.graph.partition.kernels import Kernel, Kernels
 from tilewright.graph.partition.movements import one_reader_each
 from tilewright.graph.partition.network import Network
 from tilewright.graph.partition.slices import reshape_before_slices, split_into_slices
@@ -29,6 +29,7 @@ class _Cutting:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._editor = Editor(network.graph)
+        self._kernels = Kernels(network)
         self._groups: list[tuple[int, list[Group]]] = []
 
     def run(self) -> Partition:
@@ -53,16 +54,18 @@ class _Cutting:
         old, editor = self._network.graph, self._editor
         nodes = list({id(node): node for group in groups for node in _nodes(group)}.values())
         read = {name for group in groups for name in _inputs(group)} | {name for n in nodes for name in n.inputs}
-        constants = {name: array for name, array in editor.constants.items() if name in read or name in old.outputs}
+        read |= set(old.outputs)
+        constants = {name: array for name, array in editor.constants.items() if name in read}
         return Graph(old.name, old.inputs, old.outputs, nodes, constants, editor.types)
 
     def _view(self, n: int) -> View:
-        operands = list(self._network.forms[n].operands) or [self._network.nodes[n].inputs[0]]
-        return View(self._network.nodes[n], operands[0], self._network.result(n))
+        node, operands = self._network.nodes[n], self._network.forms[n].operands
+        read = [name for name, tensor in zip(node.inputs, operands, strict=False) if tensor is not None]
+        return View(node, read[0] if read else node.inputs[0], self._network.result(n))
 
     def _kernel(self, nodes: list[int], results: tuple[str, ...]) -> list[Group]:
         """The kernel, between the views that give its values the shapes that it computes in."""
-        kernel = kernel_of(self._network, nodes, results)
+        kernel = self._kernels.of(nodes, results)
         before: list[Group] = []
         inputs = [self._input(kernel, position, before) for position in range(len(kernel.inputs))]
         after: list[Group] = []

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.graph.graph import Graph, Node, TensorType
+from tilewright.graph.naming import FreshNames
 
 # The version of the nodes that are made here: shapes and axes are operands since 13.
 OPSET = 17
@@ -21,6 +22,7 @@ class Editor:
         self.nodes: list[Node] = []
         self.constants = dict(graph.constants)
         self.types = dict(graph.types)
+        self._fresh = FreshNames(self.types)
 
     def graph(self) -> Graph:
         """The graph as edited; constants that nobody reads any more are left out."""
@@ -35,10 +37,7 @@ class Editor:
 
     def value(self, base: str, dtype: str, shape: Sequence[int]) -> str:
         """A new name for a value of this type."""
-        name, number = base, 1
-        while name in self.types:
-            number += 1
-            name = f"{base}.{number}"
+        name = self._fresh(base)
         self.types[name] = TensorType(dtype, tuple(shape))
         return name
 

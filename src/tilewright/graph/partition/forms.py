@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 
 import numpy as np
 
 from tilewright import te
 from tilewright.errors import ExpressionError
 from tilewright.graph.graph import ONNX, Graph, Node
-from tilewright.graph.operators import Call, NotCompilableError, express
-from tilewright.graph.partition.reads import has_data_reuse, is_same_bytes
+from tilewright.graph.operators import Call, KnownValues, NotCompilableError, express
+from tilewright.graph.partition.reads import (
+    common_prefix,
+    has_data_reuse,
+    is_affine_move,
+    is_costly,
+    is_padding,
+    is_same_bytes,
+    num_cases,
+)
 from tilewright.graph.partition.stages import merge
-from tilewright.te import Reduce, Tensor
+from tilewright.graph.signatures import BySignature
+from tilewright.graph.types import Constants, Types
+from tilewright.te import Read, Reduce, Tensor
 
 # Their expressions divide indices, or need not exist.
 _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"))
@@ -38,37 +50,100 @@ class Kind(Enum):
     """No tensor expression."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Form:
-    """A node as tensors. `operands` holds a placeholder for each value that it reads; numbers are part of it."""
+    """A node as tensors; nodes that differ in names alone share it.
+
+    `operands` holds a placeholder for each input; None for one that is left out, and for numbers, which are part of it.
+    """
 
     kind: Kind
-    operands: dict[str, Tensor]
+    operands: tuple[Tensor | None, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     reason: str = ""
 
-    @property
+    @cached_property
     def stages(self) -> list[Tensor]:
         return [tensor for tensor in te.topological_order(self.outputs) if tensor.body is not None]
 
+    @cached_property
+    def reads(self) -> list[tuple[Tensor, Read]]:
+        """Every read, with the stage that it is in."""
+        return [(stage, read) for stage in self.stages for read in _reads(stage)]
 
-def form_of(node: Node, graph: Graph, wanted: Sequence[str]) -> Form:
-    """What the node is; `wanted` are those of its outputs that somebody reads."""
-    reason = _unholdable(node, graph, wanted)
-    if reason:
-        return Form(Kind.FALLBACK, {}, reason=reason)
-    if node.op in _RESHAPES and node.domain == ONNX and _has_same_size(graph, node.inputs[0], node.outputs[0]):
-        return Form(Kind.VIEW, {})
-    values = Operands(graph)
-    try:
-        tensors = express_node(node, values, wanted, "")
-    except NotCompilableError as error:
-        return Form(Kind.FALLBACK, {}, reason=str(error))
-    reason = _mistyped(graph, tensors)
-    if reason:
-        return Form(Kind.FALLBACK, {}, reason=reason)
+    @cached_property
+    def num_reads(self) -> dict[Tensor, int]:
+        """How many reads of each tensor there are."""
+        return Counter(read.tensor for _, read in self.reads)
+
+    @cached_property
+    def movement(self) -> Read | None:
+        """What each element of the result is read from, if the node moves elements and does nothing else."""
+        (stage,) = self.outputs
+        return stage.body if isinstance(stage.body, Read) and is_affine_move(stage.body) else None
+
+    @cached_property
+    def is_padding(self) -> bool:
+        """Whether the node moves elements and fills the rest with a number."""
+        return len(self.stages) == 1 and self.stages[0].body is not None and is_padding(self.stages[0].body)
+
+    @cached_property
+    def is_cheap(self) -> bool:
+        """Whether the node may as well be computed twice."""
+        return len(self.stages) == 1 and self.stages[0].body is not None and not is_costly(self.stages[0].body)
+
+    @cached_property
+    def num_cases(self) -> int:
+        """How often the node chooses by the place of an element."""
+        return num_cases(self.stages)
+
+    @cached_property
+    def num_row_axes(self) -> int:
+        """The leading axes along which the stages read each other."""
+        inside = [common_prefix(read, stage.axes) for stage, read in self.reads if read.tensor in self.stages]
+        return min(*inside, *(stage.ndim for stage in self.stages), 1 << 30)
+
+
+def _reads(stage: Tensor) -> list[Read]:
+    assert stage.body is not None
+    return te.collect_reads(stage.body)
+
+
+class Forms:
+    """The forms of the nodes of a network."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._known: BySignature[Form] = BySignature()
+        self._view = Form(Kind.VIEW)
+
+    def of(self, node: Node, wanted: Sequence[str]) -> Form:
+        """What the node is; `wanted` are those of its outputs that somebody reads."""
+        graph = self._graph
+        reason = _unholdable(node, graph, wanted)
+        if reason:
+            return Form(Kind.FALLBACK, reason=reason)
+        if node.op in _RESHAPES and node.domain == ONNX and _has_same_size(graph, node.inputs[0], node.outputs[0]):
+            return self._view
+        same = tuple([node.inputs.index(name) for name in node.inputs])
+        results = tuple([graph.types.get(name) if name in wanted else None for name in node.outputs])
+        try:
+            return self._known.get(
+                node,
+                graph.types,
+                graph.constants,
+                lambda constants: _form(node, Operands(graph.types, constants), wanted),
+                (same, results),
+            )
+        except NotCompilableError as error:
+            return Form(Kind.FALLBACK, reason=str(error))
+
+
+def _form(node: Node, operands: Operands, wanted: Sequence[str]) -> Form:
+    tensors = express_node(node, operands, wanted, "")
+    _check_types(operands.types, tensors)
     merged = merge([tensors[name] for name in wanted])
-    return Form(_kind(merged), values.placeholders, merged)
+    return Form(_kind(merged), tuple(operands.placeholders.get(name) for name in node.inputs), merged)
 
 
 def _kind(outputs: Sequence[Tensor]) -> Kind:
@@ -101,20 +176,22 @@ def _has_same_size(graph: Graph, *names: str) -> bool:
     return len(sizes) == 1
 
 
-def _mistyped(graph: Graph, tensors: dict[str, Tensor]) -> str:
-    """How the expression disagrees with the types of the graph; empty where it does not."""
+def _check_types(types: Types, tensors: dict[str, Tensor]) -> None:
+    """The expression agrees with the types of the graph."""
     for name, tensor in tensors.items():
-        known = graph.types[name]
+        known = types[name]
         if known is None or (known.dtype, known.shape) != (tensor.dtype, tensor.shape):
-            return f"its expression gives {tensor.dtype}{tensor.shape} for {name}, but the graph says {known}"
-    return ""
+            raise NotCompilableError(
+                f"its expression gives {tensor.dtype}{tensor.shape} for {name}, but the graph says {known}"
+            )
 
 
 class Operands:
     """The tensors of values that nodes read: placeholders, made when first asked for, and results of other nodes."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, types: Types, constants: Constants) -> None:
+        self.types = types
+        self.constants = constants
         self.placeholders: dict[str, Tensor] = {}
         self.results: dict[str, Tensor] = {}
         self._numbers: dict[str, Tensor] = {}
@@ -123,22 +200,22 @@ class Operands:
         """The value as a tensor; a constant of one element is the number itself."""
         if name in self.results:
             return self.results[name]
-        array = self.graph.constants.get(name)
-        if array is not None and array.size == 1:
+        known = self.types[name]
+        assert known is not None
+        is_constant = name in self.constants
+        if is_constant and math.prod(known.shape) == 1:
             return self._number(name)
         if name not in self.placeholders:
-            known = self.graph.types[name]
-            assert known is not None
             self.placeholders[name] = te.placeholder(
-                known.shape, known.dtype, f"v{len(self.placeholders)}", constant=array is not None
+                known.shape, known.dtype, f"v{len(self.placeholders)}", constant=is_constant
             )
         return self.placeholders[name]
 
     def _number(self, name: str) -> Tensor:
         if name not in self._numbers:
-            known = self.graph.types[name]
+            known = self.types[name]
             assert known is not None
-            number = self.graph.constants[name].reshape(-1)[:1]
+            number = self.constants[name].reshape(-1)[:1]
             if known.dtype == "bfloat16" and number.dtype == np.uint16:
                 number = te.bfloat16_to_float32(number)
             constant = te.constant(number[0].item(), known.dtype)
@@ -149,9 +226,8 @@ class Operands:
 def express_node(node: Node, operands: Operands, wanted: Sequence[str], prefix: str) -> dict[str, Tensor]:
     """The wanted outputs of the node as tensors."""
     tensors = [operands.tensor(name) if name else None for name in node.inputs]
-    values = [operands.graph.constants.get(name) if name else None for name in node.inputs]
     try:
-        outputs = express(Call(node, tensors, values, prefix))
+        outputs = express(Call(node, tensors, KnownValues(node, operands.constants), prefix))
     except ExpressionError as error:
         raise NotCompilableError(f"{node.op} has no valid tensor expression here: {error}") from error
     found = {name: tensor for name, tensor in zip(node.outputs, outputs, strict=False) if name in wanted}

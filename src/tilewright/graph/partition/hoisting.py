@@ -27,12 +27,16 @@ _POINTWISE = frozenset(
     )
 )  # fmt: skip
 _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Unsqueeze"))
+# Arithmetic goes up over as many reshapes and transpositions in turn at most.
+_MOST_MOVEMENTS = 8
 # A constant is broadcast to be reshaped; a larger one stays where it is.
 _MAX_CONSTANT = 1 << 22
 
 
 def hoist_arithmetic(graph: Graph) -> Graph:
     """The graph with arithmetic moved before the reshapes and transpositions that it can go before."""
+    if not any(_is_movement(node) for node in graph.nodes):
+        return graph
     return _Hoisting(graph).run()
 
 
@@ -41,8 +45,8 @@ class _Hoisting(Editor):
         super().__init__(graph)
         self._movements: dict[str, Node] = {}
         self._depth: dict[str, int] = {}
-        consumers = graph.consumers()
-        self._num_readers = {name: len(nodes) + (name in graph.outputs) for name, nodes in consumers.items()}
+        outputs = set(graph.outputs)
+        self._num_readers = {name: len(nodes) + (name in outputs) for name, nodes in graph.consumers().items()}
 
     def run(self) -> Graph:
         for node in self.old.nodes:
@@ -52,17 +56,26 @@ class _Hoisting(Editor):
     def _add(self, node: Node) -> None:
         """Add the node; a pointwise one as far up as it goes, with the movements after it."""
         after: list[Node] = []
-        while (hoisted := self._hoisted(node)) is not None:
+        while len(after) < _MOST_MOVEMENTS and (hoisted := self._hoisted(node)) is not None:
             node, movement = hoisted
             after.append(movement)
-        for new in (node, *reversed(after)):
+        for part in (node, *reversed(after)):
+            new = self._without_reshape_before(part)
             self.nodes.append(new)
-            is_movement = new.domain == ONNX and (new.op in _RESHAPES or new.op == "Transpose")
+            is_movement = _is_movement(new)
             depth = max((self._depth.get(name, 0) for name in new.inputs), default=0) + (not is_movement)
             for name in new.outputs:
                 self._depth[name] = depth
                 if is_movement:
                     self._movements[name] = new
+
+    def _without_reshape_before(self, node: Node) -> Node:
+        """A reshape of what a reshape gives, as one of what that reads: else arithmetic would go up one by one."""
+        before = self._movements.get(node.inputs[0]) if _is_reshape(node) and node.inputs else None
+        if before is None or not _is_reshape(before) or not self._is_typed(node) or 0 in self.shape(node.outputs[0]):
+            return node
+        (output,) = node.outputs
+        return self.reshape(before.inputs[0], output)
 
     def _hoisted(self, node: Node) -> tuple[Node, Node] | None:
         """The node before the movement of its deepest operand, if that was computed, and that movement after it."""
@@ -138,6 +151,14 @@ class _Hoisting(Editor):
         else:
             moved = whole.reshape(source)
         return self.constant(f"{name}.moved", _without_repetition(moved), known.dtype)
+
+
+def _is_reshape(node: Node) -> bool:
+    return node.op in _RESHAPES and node.domain == ONNX
+
+
+def _is_movement(node: Node) -> bool:
+    return _is_reshape(node) or (node.op == "Transpose" and node.domain == ONNX)
 
 
 def _order(transpose: Node, ndim: int) -> list[int]:

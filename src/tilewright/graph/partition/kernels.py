@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from tilewright.graph.partition.forms import Operands, express_node
+from tilewright.graph.partition.forms import express_node
 from tilewright.graph.partition.network import Network
 from tilewright.graph.partition.split_axes import split_axes
 from tilewright.graph.partition.stages import inlined, with_fewest_stages, with_structural_names
@@ -21,9 +21,27 @@ class Kernel:
     outputs: tuple[str, ...]
 
 
-def kernel_of(network: Network, nodes: Sequence[int], results: Sequence[str]) -> Kernel:
-    """The kernel that computes `results` by these nodes, which are in the order of the graph."""
-    operands = Operands(network.graph)
+class Kernels:
+    """The kernels of a network. Those of clusters that differ in names alone have one task."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._known: dict[Hashable, tuple[Task, tuple[int, ...]]] = {}
+
+    def of(self, nodes: Sequence[int], results: Sequence[str]) -> Kernel:
+        """The kernel that computes `results` by these nodes, which are in the order of the graph."""
+        wiring, names = self._network.wiring(nodes)
+        key = (wiring, tuple(map(names.index, results)))
+        if key not in self._known:
+            kernel = _kernel(self._network, nodes, results)
+            self._known[key] = kernel.task, tuple(map(names.index, kernel.inputs))
+            return kernel
+        task, inputs = self._known[key]
+        return Kernel(task, tuple(names[place] for place in inputs), tuple(results))
+
+
+def _kernel(network: Network, nodes: Sequence[int], results: Sequence[str]) -> Kernel:
+    operands = network.operands()
     for n in nodes:
         operands.results.update(express_node(network.nodes[n], operands, network.wanted[n], f"n{n}_"))
     names = {tensor: name for name, tensor in operands.placeholders.items()}

@@ -13,6 +13,9 @@ from tilewright.graph.partition.editing import Editor
 from tilewright.graph.partition.forms import Kind
 from tilewright.graph.partition.network import Network
 
+# Longer ones are no movement of a network: passes have made one of those that follow each other.
+_LONGEST_CHAIN = 8
+
 
 def one_reader_each(network: Network) -> Network:
     """The network with a movement for each of its readers, where all of them can do it in passing."""
@@ -46,7 +49,7 @@ class _Spreading(Editor):
         """Whether all that read the last movement of a chain can do the whole chain in passing."""
         network = self._network
         result = network.result(chain[-1])
-        if result in network.outputs:
+        if result in network.outputs or len(chain) > _LONGEST_CHAIN:
             return False
         return all(self._passes(chain, reader) for reader in network.readers[result])
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
 
 from tilewright.graph.graph import Graph, Node
-from tilewright.graph.partition.forms import Form, Kind, Operands, express_node, form_of
-from tilewright.graph.partition.reads import has_data_reuse, has_packable_lanes, is_affine_move
+from tilewright.graph.partition.forms import Form, Forms, Kind, Operands, express_node
+from tilewright.graph.partition.reads import has_data_reuse, has_packable_lanes
 from tilewright.graph.partition.stages import merge
-from tilewright.te import Read, Tensor, collect_reads, topological_order
+from tilewright.te import Read, Tensor, topological_order
 
 
 class Network:
@@ -23,9 +24,13 @@ class Network:
         self.wanted: dict[int, tuple[str, ...]] = {}
         for n in reversed(range(len(graph.nodes))):
             self._add_if_wanted(n)
+        for readers in self.readers.values():
+            readers.reverse()
         self.alive = sorted(self.wanted)
-        self.forms: dict[int, Form] = {n: form_of(graph.nodes[n], graph, self.wanted[n]) for n in self.alive}
+        forms = Forms(graph)
+        self.forms: dict[int, Form] = {n: forms.of(graph.nodes[n], self.wanted[n]) for n in self.alive}
         self.depth = self._depths()
+        self._reads_lanes: dict[Hashable, bool] = {}
 
     def _add_if_wanted(self, n: int) -> None:
         node = self.nodes[n]
@@ -34,7 +39,7 @@ class Network:
             return
         self.wanted[n] = wanted
         for name in dict.fromkeys(filter(None, node.inputs)):
-            self.readers.setdefault(name, []).insert(0, n)
+            self.readers.setdefault(name, []).append(n)
 
     def _depths(self) -> dict[int, int]:
         """The number of nodes that compute something on the longest way to each node, itself included."""
@@ -60,27 +65,47 @@ class Network:
 
     def movement(self, n: int) -> Read | None:
         """What each element of the node's result is read from, if the node moves elements and does nothing else."""
-        (stage,) = self.forms[n].outputs
-        return stage.body if isinstance(stage.body, Read) and is_affine_move(stage.body) else None
+        return self.forms[n].movement
 
-    def reads(self, n: int, names: Iterable[str]) -> list[tuple[Tensor, Read]]:
+    def reads(self, n: int, names: AbstractSet[str]) -> list[tuple[Tensor, Read]]:
         """Where the node reads these values, each read with its stage."""
         form = self.forms[n]
-        wanted = {form.operands[name] for name in names if name in form.operands}
-        found: list[tuple[Tensor, Read]] = []
-        for stage in form.stages:
-            assert stage.body is not None
-            found += [(stage, read) for read in collect_reads(stage.body) if read.tensor in wanted]
-        return found
+        wanted = {tensor for tensor, name in zip(form.operands, self.nodes[n].inputs, strict=True) if name in names}
+        return [found for found in form.reads if found[1].tensor in wanted]
+
+    def wiring(self, nodes: Sequence[int]) -> tuple[Hashable, list[str]]:
+        """How these nodes are put together, whatever their values are called; and what those are called here.
+
+        Nodes with the same wiring compute the same, from and to values at the same places of the second result.
+        """
+        places: dict[str, int] = {}
+        parts: list[Hashable] = []
+        for n in nodes:
+            node = self.nodes[n]
+            read = tuple([places.setdefault(name, len(places)) for name in node.inputs])
+            written = tuple([places.setdefault(name, len(places)) for name in node.outputs])
+            parts.append((id(self.forms[n]), read, written))
+        return tuple(parts), list(places)
 
     def reads_lanes(self, nodes: Sequence[int]) -> bool:
         """Whether the products among these nodes, joined, read in vectors as well as each by itself."""
-        operands = Operands(self.graph)
-        for n in sorted(nodes):
+        ordered = sorted(nodes)
+        wiring, _ = self.wiring(ordered)
+        if wiring not in self._reads_lanes:
+            self._reads_lanes[wiring] = self._joined_read_lanes(ordered)
+        return self._reads_lanes[wiring]
+
+    def _joined_read_lanes(self, nodes: Sequence[int]) -> bool:
+        operands = self.operands()
+        for n in nodes:
             operands.results.update(express_node(self.nodes[n], operands, self.wanted[n], f"n{n}_"))
-        joined = merge([operands.results[name] for name in self.wanted[max(nodes)]])
+        joined = merge([operands.results[name] for name in self.wanted[nodes[-1]]])
         alone = [stage for n in nodes for stage in self.forms[n].stages]
         return _has_packable_lanes(topological_order(joined)) or not _has_packable_lanes(alone)
+
+    def operands(self) -> Operands:
+        """Tensors for the values of the network, none made yet."""
+        return Operands(self.graph.types, self.graph.constants)
 
 
 def _has_packable_lanes(tensors: Sequence[Tensor]) -> bool:

@@ -52,6 +52,8 @@ def axis_of(node: Node, ndim: int) -> int:
 
 def reshape_before_slices(graph: Graph) -> Graph:
     """The graph with slices after the reshapes that followed them, where those cut the sliced axis at its borders."""
+    if not any(node.op == "Slice" for node in graph.nodes):
+        return graph
     editor = Editor(graph)
     parts: dict[str, _Part] = {}
     for node in graph.nodes:

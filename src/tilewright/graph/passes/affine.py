@@ -17,6 +17,8 @@ from tilewright.graph.graph import ONNX, Graph, Node
 from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.te import DTYPES
 
+# No network has its weights farther up; in a hostile one, every scale would go all the way.
+_FARTHEST = 32
 _SCALES_AND_SHIFTS = frozenset(("Mul", "Div", "Add", "Sub"))
 
 Factor: TypeAlias = npt.NDArray[np.float64]
@@ -57,24 +59,24 @@ def _folded(editor: Editor, node: Node) -> str | None:
     return _scaled(editor, source, number) if node.op in ("Mul", "Div") else _shifted(editor, source, number)
 
 
-def _scaled(editor: Editor, name: str, factor: Factor) -> str | None:
-    """A value times `factor`, made by changing the constants that went into it."""
+def _scaled(editor: Editor, name: str, factor: Factor, distance: int = 0) -> str | None:
+    """A value times `factor`, made by changing the constants that went into it, `distance` nodes up."""
     node = editor.sole_producer(name)
-    if node is None or node.domain != ONNX:
+    if node is None or node.domain != ONNX or distance > _FARTHEST:
         return None
     match node.op:
         case "Conv" | "ConvTranspose":
             return _scaled_convolution(editor, node, factor)
         case "MatMul":
-            return _scaled_product(editor, node, factor)
+            return _scaled_product(editor, node, factor, distance)
         case "LayerNormalization":
             return _scaled_norm(editor, node, factor)
         case "Mul":
             return _with_operand(editor, node, np.multiply, factor)
         case "Add":
-            return _scaled_sum(editor, node, factor)
+            return _scaled_sum(editor, node, factor, distance)
         case "Transpose" | "Reshape" if factor.size == 1:
-            source = _scaled(editor, node.inputs[0], factor.reshape(()))
+            source = _scaled(editor, node.inputs[0], factor.reshape(()), distance + 1)
             return None if source is None else _copy(editor, node, (source, *node.inputs[1:]))
         case _:
             return None
@@ -149,7 +151,7 @@ def _scaled_convolution(editor: Editor, node: Node, factor: Factor) -> str | Non
 # --- other nodes ---------------------------------------------------------------------------------------------------
 
 
-def _scaled_product(editor: Editor, node: Node, factor: Factor) -> str | None:
+def _scaled_product(editor: Editor, node: Node, factor: Factor, distance: int) -> str | None:
     left, right = node.inputs
     is_number = factor.size == 1
     if right in editor.constants:
@@ -162,18 +164,18 @@ def _scaled_product(editor: Editor, node: Node, factor: Factor) -> str | None:
     if not is_number:
         return None
     for position, name in enumerate(node.inputs):
-        source = _scaled(editor, name, factor.reshape(()))
+        source = _scaled(editor, name, factor.reshape(()), distance + 1)
         if source is not None:
             return _copy(editor, node, (source, right) if position == 0 else (left, source))
     return None
 
 
-def _scaled_sum(editor: Editor, node: Node, factor: Factor) -> str | None:
+def _scaled_sum(editor: Editor, node: Node, factor: Factor, distance: int) -> str | None:
     source, constant = _constant_operand(editor, node)
     new = _combined(editor, constant, np.multiply, factor)
     if new is None:
         return None
-    scaled = _scaled(editor, source, factor)
+    scaled = _scaled(editor, source, factor, distance + 1)
     return None if scaled is None else _copy(editor, node, (scaled, editor.constant(new, constant)))
 
 

@@ -16,7 +16,7 @@ from tilewright.graph.operators import NotCompilableError
 from tilewright.graph.passes.canonical import add_transpose
 from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import permuted, to_channels_first, to_channels_last
-from tilewright.graph.types import expressed_types
+from tilewright.graph.types import Constants, expressed_types
 
 _CONVOLUTIONS = frozenset(("Conv", "ConvTranspose"))
 _POOLS = frozenset(("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"))
@@ -58,11 +58,16 @@ def _rewritten(editor: Editor, node: Node) -> bool:
 
 def is_compilable(editor: Editor, node: Node, source: TensorType) -> bool:
     """Whether a kernel can compute a node of our own on data of that type: there is no fallback for it."""
-    try:
-        expressed_types(node, ChainMap({node.inputs[0]: source}, editor.types), editor.constants)
-    except NotCompilableError:
-        return False
-    return True
+    types = ChainMap({node.inputs[0]: source}, editor.types)
+
+    def find(constants: Constants) -> bool:
+        try:
+            expressed_types(node, types, constants)
+        except NotCompilableError:
+            return False
+        return True
+
+    return editor.compilable.get(node, types, editor.constants, find)
 
 
 def _weights(editor: Editor, node: Node) -> str:

@@ -17,6 +17,7 @@ from tilewright.graph.graph import ONNX, Attribute, Graph, Node, TensorType
 from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx_protos import array_type
 from tilewright.graph.passes.dead_code import remove_dead_code
+from tilewright.graph.signatures import BySignature
 
 
 def has_any(graph: Graph, ops: AbstractSet[str]) -> bool:
@@ -35,6 +36,8 @@ class Editor:
         self.nodes: list[Node] = []
         self.constants = dict(graph.constants)
         self.types = dict(graph.types)
+        self.compilable: BySignature[bool] = BySignature()
+        """Whether kernels can compute nodes that the pass thinks of."""
         self._instead: dict[str, str] = {}
         self._producers: dict[str, Node] = {}
         self._fresh = FreshNames(self.types)
