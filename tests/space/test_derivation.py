@@ -24,6 +24,22 @@ def scaled(rows: int = 8, columns: int = 4096) -> Task:
     return Task([x], te.compute((rows, columns), lambda i, j: x[i, j] * 2.0, "Y"))
 
 
+def chain(num_products: int, size: int = 32) -> Task:
+    """Matrices multiplied one after the other, with a function in between."""
+    value = te.placeholder((size, size), name="X")
+    inputs = [value]
+    for n in range(num_products):
+        inputs.append(te.placeholder((size, size), name=f"W{n}"))
+        value = next_layer(value, inputs[-1], n)
+    return Task(inputs, value)
+
+
+def next_layer(x: te.Tensor, w: te.Tensor, number: int) -> te.Tensor:
+    k = te.reduce_axis(w.shape[0], name="k")
+    product = te.compute(w.shape, lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), f"P{number}")
+    return te.compute(w.shape, lambda i, j: te.tanh(product[i, j]), f"T{number}")
+
+
 class Failing(Rule):
     """Matches everything, and fails in one of the ways in which rules do."""
 
@@ -110,3 +126,12 @@ def test_the_default_of_a_task_whose_rules_all_fail_is_the_plain_program(
 def test_other_errors_of_a_users_rule_are_raised() -> None:
     with pytest.raises(TypeError, match="a typing error"):
         derive(scaled(), OPTIONS, [Failing(TypeError("a typing error")), *DEFAULT_RULES])
+
+
+@pytest.mark.parametrize(("num_products", "num_sketches"), [(1, 4), (2, 16), (4, 32)])
+def test_the_number_of_sketches_is_bounded(num_products: int, num_sketches: int) -> None:
+    sketches = derive(chain(num_products), OPTIONS)
+    assert len({tuple(map(str, sketch.steps)) for sketch in sketches}) == num_sketches
+    for number in range(num_products):  # every choice at every stage is among them
+        packed = {f's["W{number}"].pack("P{number}")' in map(str, sketch.steps) for sketch in sketches}
+        assert packed == {False, True}

@@ -191,7 +191,12 @@ def _check_relations(stage: Stage, num_new: int) -> None:
 def _check_population(schedule: Schedule, factors: list[Extent]) -> None:
     """All arrays of a schedule have one entry for each candidate of the same population."""
     sizes = {len(f) for f in factors if isinstance(f, np.ndarray)}
-    sizes |= {len(e) for e in schedule.extents.values() if isinstance(e, np.ndarray)}
+    if not sizes:
+        return
+    for stage in schedule:
+        known = [relation.factor for relation in stage.relations if isinstance(relation, Split)]
+        known += [axis.extent for axis in (*stage.axes, *stage.reduce_axes)]
+        sizes |= {len(extent) for extent in known if isinstance(extent, np.ndarray)}
     if len(sizes) > 1:
         raise ScheduleError(f"arrays of {' and '.join(map(str, sorted(sizes)))} candidates in one schedule")
 

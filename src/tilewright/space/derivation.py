@@ -8,7 +8,7 @@ logged for those who look for it, and fails every test it happens in.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,36 +25,47 @@ _LOGGER = logging.getLogger(__name__)
 # What a rule raises whose picture of the loops is wrong.
 _MISFITS = (ScheduleError, AssertionError, LookupError, ValueError)
 _NUM_ROWS_TO_TRY = 4
+# Two products in a chain have 16; each more would multiply them, and the time to look at them, by four.
+_MAX_STATES = 32
 
 
 def derive(task: Task, options: SpaceOptions, rules: Sequence[Rule] = DEFAULT_RULES) -> list[Sketch]:
-    """All sketches of a task that can be applied; the plain program where there are none."""
-    order = [t.name for t in reversed(task.stages)]
+    """The sketches of a task that can be applied; the plain program where there are none.
+
+    Where choices multiply, as those of many products in one task do, only some of them are followed.
+    """
+    states = [SketchState(task, options)]
+    for stage in reversed(task.stages):
+        states = _some([following for state in states for following in _following(state, stage.name, rules)])
     sketches: list[Sketch] = []
-    for state in _states(SketchState(task, options), order, rules):
+    for state in states:
         sketch = _finished(state, f"sketch {len(sketches)}")
         if sketch is not None:
             sketches.append(sketch)
     return sketches or [Sketch(task, plain_schedule(task, options.target, options.threads).steps, "plain")]
 
 
-def _states(state: SketchState, order: list[str], rules: Sequence[Rule]) -> Iterator[SketchState]:
-    """The states in which all stages in `order` have been dealt with."""
-    if not order:
-        yield state
-        return
-    name, *rest = order
+def _some(states: list[SketchState]) -> list[SketchState]:
+    """All states, or as many as are followed of too many: any of them, always the same."""
+    if len(states) <= _MAX_STATES:
+        return states
+    chosen = np.random.default_rng(0).choice(len(states), _MAX_STATES, replace=False)
+    return [states[n] for n in sorted(chosen)]
+
+
+def _following(state: SketchState, name: str, rules: Sequence[Rule]) -> list[SketchState]:
+    """The states in which the stage has been dealt with."""
     if name in state.done or state.stage(name).is_inlined:
-        yield from _states(state, rest, rules)
-        return
+        return [state]
+    found: list[SketchState] = []
     for rule in rules:
         following = _applied(rule, state, name)
         if following is None:
             continue
-        for next_state in following:
-            yield from _states(next_state, rest, rules)
+        found += following
         if rule.is_exclusive:
-            return
+            break
+    return found
 
 
 def _applied(rule: Rule, state: SketchState, name: str) -> list[SketchState] | None:
