@@ -8,7 +8,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.graph.passes.random_networks import random_network
 from tilewright.graph import zoo
 from tilewright.graph.groups import Fallback, KernelGroup, Partition, View
 from tilewright.graph.onnx_import import load_model
@@ -16,6 +15,7 @@ from tilewright.graph.partition import partition
 from tilewright.graph.passes import optimize
 from tilewright.graph.pipeline import partition_network
 from tilewright.testing.partitions import run_partition
+from tilewright.testing.random_graphs.networks import random_network
 
 NUM_RANDOM = 40
 

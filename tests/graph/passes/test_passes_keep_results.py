@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.graph.passes.random_networks import random_network
 from tilewright.graph import Graph
 from tilewright.graph.onnx_import import load_model
 from tilewright.graph.onnx_protos import array_type
 from tilewright.graph.passes import PASSES, Pass, optimize
 from tilewright.testing.graph_reference import evaluate_all, verify
+from tilewright.testing.random_graphs.networks import random_network
 
 NUM_NETWORKS = 160
 

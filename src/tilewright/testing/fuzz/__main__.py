@@ -16,6 +16,7 @@ from tilewright.testing.programs import FAMILIES
 
 ALL = "all"
 KINDS = {
+    "graphs": ("graphs", "Graphs", "random ONNX graphs, against onnxruntime"),
     "onnx": ("onnx_files", "OnnxFiles", "changed ONNX files, imported, compiled and run"),
     "schedules": ("schedules", "Schedules", "random schedules of random programs, against NumPy"),
     "artifacts": ("artifacts", "Artifacts", "compiled models changed behind their checksums: refused, or they run"),

@@ -1,74 +1,15 @@
-"""Random small networks, drawn node by node: each node is run at once, so that the next can fit its shape."""
+"""Small networks of images and sequences: blocks of nodes as networks have them."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import ModelProto, NodeProto
 
-from tests.graph.onnx_models import tensor
-from tilewright.graph.fallback import run_fallback
-from tilewright.graph.onnx_protos import node_from_proto
-
-OPSET = 18
-
-
-class Draft:
-    """A network while it is drawn: its nodes, its constants, and what each value is for one random input."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.nodes: list[NodeProto] = []
-        self.constants: dict[str, np.ndarray] = {}
-        self.inputs: dict[str, np.ndarray] = {}
-        self.values: dict[str, np.ndarray] = {}
-
-    def integer(self, low: int, high: int) -> int:
-        """A random integer from low to high, both included."""
-        return int(self.rng.integers(low, high + 1))
-
-    def choice(self, items: Sequence[Any]) -> Any:
-        return items[self.integer(0, len(items) - 1)]
-
-    def input(self, shape: Sequence[int]) -> str:
-        name = f"x{len(self.inputs)}"
-        self.inputs[name] = self.rng.standard_normal(tuple(shape)).astype(np.float32)
-        self.values[name] = self.inputs[name]
-        return name
-
-    def constant(self, value: Any) -> str:
-        name = f"c{len(self.constants)}"
-        self.constants[name] = np.asarray(value)
-        self.values[name] = self.constants[name]
-        return name
-
-    def weights(self, *shape: int) -> str:
-        return self.constant((self.rng.standard_normal(shape) / 2).astype(np.float32))
-
-    def node(self, op: str, inputs: Sequence[str], count: int = 1, **attributes: Any) -> list[str]:
-        outputs = [f"v{len(self.nodes)}_{i}" for i in range(count)]
-        proto = onnx.helper.make_node(op, inputs, outputs, **attributes)
-        node = node_from_proto(proto, OPSET)
-        results = run_fallback(node, [self.values[name] if name else None for name in inputs])
-        self.nodes.append(proto)
-        self.values.update(zip(outputs, results, strict=True))
-        return outputs
-
-    def model(self) -> ModelProto:
-        read = {name for proto in self.nodes for name in proto.input}
-        outputs = [name for proto in self.nodes for name in proto.output if name not in read]
-        graph = onnx.helper.make_graph(
-            self.nodes,
-            "random",
-            [tensor(name, value.shape) for name, value in self.inputs.items()],
-            [onnx.helper.make_empty_tensor_value_info(name) for name in outputs],
-            [onnx.numpy_helper.from_array(value, name) for name, value in self.constants.items()],
-        )
-        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)])
+from tilewright.testing.random_graphs.draft import Array, Draft, NotDrawn, Step, need
 
 
 def random_network(seed: int, num_nodes: int = 14) -> Draft:
@@ -85,7 +26,8 @@ def random_network(seed: int, num_nodes: int = 14) -> Draft:
             if name not in draft.constants and value.dtype == np.float32 and value.ndim > 0
         ]
         recent = floats[-4:] if draft.integer(0, 3) else floats
-        draft.choice(STEPS)(draft, draft.choice(recent))
+        with contextlib.suppress(NotDrawn):
+            draft.choice(STEPS)(draft, draft.choice(recent))
     return draft
 
 
@@ -162,7 +104,7 @@ def _unsqueeze(draft: Draft, x: str) -> None:
         draft.node("Unsqueeze", [x, draft.constant(np.array([draft.integer(0, draft.values[x].ndim)]))])
 
 
-def _is_image(value: np.ndarray) -> bool:
+def _is_image(value: Array) -> bool:
     return 3 <= value.ndim <= 5 and min(value.shape[2:]) > 0
 
 
@@ -377,7 +319,7 @@ def _shuffle_channels(draft: Draft, x: str) -> None:
 
 def _resize(draft: Draft, x: str) -> None:
     value = draft.values[x]
-    if value.ndim == 4 and value.size < 300:
+    if value.ndim == 4 and value.size < 300 and draft.opset >= 13:
         scales = draft.constant(np.array([1, 1, 2, 2], np.float32))
         draft.node("Resize", [x, "", scales], mode=draft.choice(["nearest", "linear"]))
 
@@ -388,7 +330,7 @@ def _depth_to_space(draft: Draft, x: str) -> None:
         draft.node("DepthToSpace", [x], blocksize=2, mode=draft.choice(["DCR", "CRD"]))
 
 
-STEPS: list[Callable[[Draft, str], None]] = [
+STEPS: list[Step] = [
     _unary,
     _clip,
     _with_constant,
@@ -429,3 +371,10 @@ STEPS: list[Callable[[Draft, str], None]] = [
     _resize,
     _depth_to_space,
 ]
+
+
+def block(draft: Draft, x: str) -> None:
+    """Any of these steps, after a value of a kind that networks have."""
+    value = draft.values[x]
+    need(value.dtype == np.float32 and value.ndim > 0 and value.size > 0)
+    draft.choice(STEPS)(draft, x)
