@@ -11,7 +11,8 @@ from onnx import SparseTensorProto
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.fallback import FallbackOperator
 from tilewright.graph.graph import ONNX, Node, TensorType
-from tilewright.graph.onnx_protos import array_type, dense_array, schema_of
+from tilewright.graph.onnx_protos import array_type, schema_of
+from tilewright.graph.onnx_tensors import dense_array
 from tilewright.graph.types import Constants, Types
 
 # What is larger than its inputs and than this is computed when the network runs: a file should not carry it.
@@ -55,6 +56,8 @@ def fold(
 
 
 def _constant(node: Node) -> npt.NDArray[np.generic]:
+    if len(node.attributes) != 1:
+        raise ModelError(f"node {node} (Constant) has {len(node.attributes)} values; give it one attribute")
     (name, value) = next(iter(node.attributes.items()))
     match name, value:
         case "sparse_value", SparseTensorProto():
@@ -93,9 +96,9 @@ def _empty_outputs(
 
 
 def _is_expansion(node: Node, constants: Constants, output_types: tuple[TensorType | None, ...]) -> bool:
-    num_bytes = sum(_num_bytes(type_) for type_ in output_types if type_ is not None)
+    result = sum(_num_bytes(type_) for type_ in output_types if type_ is not None)
     given = sum(_num_bytes(array_type(constants[name])) for name in node.inputs if name)
-    return num_bytes > LARGEST_EXPANSION_BYTES and num_bytes > given
+    return result > LARGEST_EXPANSION_BYTES and result > given
 
 
 def _num_bytes(type_: TensorType) -> int:

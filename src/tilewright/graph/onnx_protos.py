@@ -13,11 +13,12 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, TensorShapeProto, TypeProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TensorShapeProto, TypeProto
 from onnx.defs import OpSchema, SchemaError, get_schema
 
 from tilewright.errors import ModelError
 from tilewright.graph.graph import ONNX, Attribute, Node, TensorType
+from tilewright.graph.onnx_tensors import tensor_array
 
 CAPTURES = "tilewright.captures"
 
@@ -110,18 +111,6 @@ def _dimension(dim: TensorShapeProto.Dimension) -> Dimension:
 def type_proto(tensor_type: TensorType) -> TypeProto:
     """The message that says a tensor's type."""
     return onnx.helper.make_tensor_type_proto(elem_type(tensor_type.dtype), tensor_type.shape)
-
-
-def dense_array(sparse: SparseTensorProto) -> np.ndarray:
-    """The elements of a sparse tensor, with its zeros."""
-    values = onnx.numpy_helper.to_array(sparse.values)
-    indices = onnx.numpy_helper.to_array(sparse.indices)
-    dense = np.zeros(tuple(sparse.dims), values.dtype)
-    if indices.ndim == 1:
-        dense.reshape(-1)[indices] = values
-    else:
-        dense[tuple(indices.T)] = values
-    return dense
 
 
 def node_from_proto(proto: NodeProto, opset: int) -> Node:
@@ -235,9 +224,9 @@ def _converted_value(proto: AttributeProto) -> Attribute:
         case AttributeProto.STRINGS:
             return tuple(_text(item) for item in value)
         case AttributeProto.TENSOR:
-            return cast(Attribute, onnx.numpy_helper.to_array(value))
+            return tensor_array(value)
         case AttributeProto.TENSORS:
-            return tuple(onnx.numpy_helper.to_array(item) for item in value)
+            return tuple(tensor_array(item) for item in value)
         case AttributeProto.INTS | AttributeProto.FLOATS | AttributeProto.GRAPHS:
             return tuple(value)
         case _:

@@ -17,15 +17,25 @@ from tilewright import te
 from tilewright.errors import ExpressionError, ModelError
 from tilewright.graph.elementwise import ELEMENTWISE
 from tilewright.graph.graph import OWN, Node, TensorType
+from tilewright.graph.inference_guards import reason_against
 from tilewright.graph.onnx_protos import captures_of, node_to_proto, schema_of, static_type, type_proto
 from tilewright.graph.operators import Call, KnownValues, MisfitError, NotCompilableError, express
 
 Types: TypeAlias = Mapping[str, TensorType | None]
 Constants: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
 
+_SHAPE_RULE = "[ShapeInferenceError]"
+
+# Operators whose expressions check all that they read, and take more than ONNX's rules for shapes do.
+HAVE_OWN_SHAPE_RULES = frozenset(("AveragePool", "GroupNormalization", "LpPool", "MaxPool", "Resize", "Upsample"))
+
 # Values that decide a shape are short; larger ones, such as weights, do not. Few operators take fractions for it.
 _LARGEST_SHAPE_VALUE = 4096
 _SHAPED_BY_FRACTIONS = frozenset(("Range", "Resize", "Upsample"))
+
+
+class ShapeRuleError(ModelError):
+    """ONNX's rule for the shapes of an operator refuses the inputs; what runs the operator may still take them."""
 
 
 def infer_types(node: Node, types: Types, constants: Constants) -> tuple[TensorType | None, ...]:
@@ -72,20 +82,26 @@ def _operand(position: int, name: str, known: TensorType | None, *, is_constant:
 
 def onnx_types(node: Node, protos: Mapping[str, TypeProto], constants: Constants) -> tuple[TypeProto | None, ...]:
     """What ONNX infers of the outputs; None where it has no rule. Inputs that do not fit the operator raise."""
+    reason = reason_against(node, [protos.get(name) for name in node.inputs])
+    if reason is not None:
+        raise _misfit(node, protos, reason)
     try:
         found = _inferred(node, protos, constants)
     except (InferenceError, ValidationError) as error:
-        raise _misfit(node, protos, error) from error
+        kind = ShapeRuleError if _SHAPE_RULE in str(error) else ModelError
+        raise _misfit(node, protos, error, kind) from error
     for name in node.outputs:
-        known = static_type(found.get(name))
-        if known is not None and any(extent < 0 for extent in known.shape):
-            raise _misfit(node, protos, f"its output {name} would have the shape {known.shape}")
+        shape = tuple(dim.dim_value for dim in found[name].tensor_type.shape.dim) if name in found else ()
+        if any(extent < 0 for extent in shape):
+            raise _misfit(node, protos, f"its output {name} would have the shape {shape}", ShapeRuleError)
     return tuple(found.get(name) for name in node.outputs)
 
 
-def _misfit(node: Node, protos: Mapping[str, TypeProto], reason: object) -> ModelError:
+def _misfit(
+    node: Node, protos: Mapping[str, TypeProto], reason: object, kind: type[ModelError] = ModelError
+) -> ModelError:
     inputs = ", ".join(_described(name, protos) for name in node.inputs if name)
-    return ModelError(
+    return kind(
         f"node {node} ({node.op}) does not fit its inputs {inputs}: {reason}; "
         f"correct the model, or the shapes given for its inputs"
     )
@@ -105,7 +121,10 @@ def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants)
         if name in constants and _may_decide_a_shape(node, protos.get(name))
     }
     opsets = [onnx.helper.make_opsetid(node.domain, node.opset)]
-    found: dict[str, TypeProto] = infer_node_outputs(schema, proto, known, values, opset_imports=opsets)
+    try:
+        found: dict[str, TypeProto] = infer_node_outputs(schema, proto, known, values, opset_imports=opsets)
+    except ValueError:  # its rule needs a type that is not known
+        return {}
     return found
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from onnx import ModelProto
 
 from tilewright.graph.graph import Graph
+from tilewright.graph.onnx_import.arguments import check_operators
 from tilewright.graph.onnx_import.importer import Importer
 from tilewright.graph.onnx_import.inputs import fixed_input_types, inputs_of
 from tilewright.graph.onnx_import.reading import opsets_of, read_model
 from tilewright.graph.onnx_import.sizes import Shapes
-from tilewright.graph.onnx_import.structure import all_names, check_operators, ordered_nodes
+from tilewright.graph.onnx_import.structure import all_names, ordered_nodes
 
 __all__ = ["load_model"]
 

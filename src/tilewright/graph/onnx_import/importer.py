@@ -8,13 +8,13 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 from onnx import GraphProto, NodeProto, TypeProto
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.folding import fold
 from tilewright.graph.graph import ONNX, Node, TensorType
 from tilewright.graph.naming import FreshNames
+from tilewright.graph.onnx_import.arguments import check_operators
 from tilewright.graph.onnx_import.inlining import (
     default_attributes,
     function_body,
@@ -22,18 +22,17 @@ from tilewright.graph.onnx_import.inlining import (
     inline_function,
 )
 from tilewright.graph.onnx_import.normal_forms import normal_form
-from tilewright.graph.onnx_import.structure import check_operators
 from tilewright.graph.onnx_protos import (
     array_type,
-    dense_array,
     node_from_proto,
     normal_domain,
     static_type,
     type_proto,
 )
+from tilewright.graph.onnx_tensors import check_shape, dense_array, tensor_array
 from tilewright.graph.operators import NotCompilableError
 from tilewright.graph.signatures import BySignature
-from tilewright.graph.types import Constants, expressed_types, onnx_types
+from tilewright.graph.types import HAVE_OWN_SHAPE_RULES, Constants, ShapeRuleError, expressed_types, onnx_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +70,13 @@ class Importer:
 
     def add_initializers(self, graph: GraphProto, renamed: Mapping[str, str]) -> None:
         for tensor in graph.initializer:
-            self.add_constant(renamed.get(tensor.name, tensor.name), _array(tensor))
+            self.add_constant(renamed.get(tensor.name, tensor.name), tensor_array(tensor))
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
             self.add_constant(renamed.get(name, name), dense_array(sparse))
 
     def set_type(self, name: str, proto: TypeProto | None) -> None:
+        _check_size(name, proto)
         self._set_types(name, static_type(proto), proto)
 
     def _set_types(self, name: str, known: TensorType | None, proto: TypeProto | None) -> None:
@@ -148,11 +148,26 @@ class Importer:
         )
 
     def _infer_anew(self, node: Node, constants: Constants) -> Inferred:
-        inferred = onnx_types(node, self.protos, constants)
+        refusal: ShapeRuleError | None = None
+        inferred: tuple[TypeProto | None, ...] = (None,) * len(node.outputs)
+        try:
+            inferred = onnx_types(node, self.protos, constants)
+        except ShapeRuleError as error:
+            has_subgraph = any(isinstance(value, GraphProto) for value in node.attributes.values())
+            if node.op not in HAVE_OWN_SHAPE_RULES and not has_subgraph:
+                raise
+            # What subgraphs say of their values binds nobody: the types stay open.
+            refusal = None if has_subgraph else error
+        for name, output in zip(node.outputs, inferred, strict=True):
+            _check_size(name, output)
         try:
             expressed = expressed_types(node, self.types, constants)
         except NotCompilableError:
+            if refusal is not None:
+                raise refusal from None
             return Inferred(inferred, tuple(static_type(output) for output in inferred), is_compilable=False)
+        for name, known in zip(node.outputs, expressed, strict=True):
+            check_shape(f"the value {name}", () if known is None else known.shape)
         protos = tuple(None if known is None else _shared_proto(known) for known in expressed)
         return Inferred(protos, expressed, is_compilable=True)
 
@@ -202,11 +217,8 @@ def _shared_proto(known: TensorType) -> TypeProto:
     return type_proto(known)
 
 
-def _array(tensor: onnx.TensorProto) -> npt.NDArray[np.generic]:
-    try:
-        value: npt.NDArray[np.generic] = onnx.numpy_helper.to_array(tensor)
-    except (KeyError, ValueError, TypeError) as error:
-        raise ModelError(
-            f"the constant {tensor.name} of the model does not hold the data it should: {error}; export the model again"
-        ) from error
-    return value
+def _check_size(name: str, proto: TypeProto | None) -> None:
+    """The dimensions that are known are not more than a machine holds."""
+    if proto is not None:
+        known = [dim.dim_value for dim in proto.tensor_type.shape.dim if dim.HasField("dim_value")]
+        check_shape(f"the value {name}", known)

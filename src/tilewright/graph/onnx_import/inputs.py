@@ -140,6 +140,8 @@ def _described(dims: tuple[Dimension, ...] | None) -> str:
 
 
 def _fixed(value: ValueInfoProto, shape: tuple[Dimension, ...] | None) -> TypeProto:
+    if value.type.WhichOneof("value") is None:
+        raise ModelError(f"input {value.name} has no type in the model; export the model again")
     if shape is None:
         return value.type
     tensor = value.type.tensor_type

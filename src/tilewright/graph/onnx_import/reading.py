@@ -7,13 +7,14 @@ from pathlib import Path
 
 import onnx
 import onnx.inliner
-import onnx.version_converter
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from tilewright.errors import ModelError, UsageError
 from tilewright.graph.graph import ONNX
+from tilewright.graph.onnx_import.arguments import check_operators
+from tilewright.graph.onnx_import.conversion import at_opset, with_functions_inlined
 from tilewright.graph.onnx_protos import normal_domain, texts
 
 OLDEST_OPSET = 11
@@ -53,7 +54,13 @@ def inline_functions(model: ModelProto) -> ModelProto:
     if not _calls_functions(inlined):
         return inlined
     # What is left is written for another version of the operators than the model asks for.
-    return onnx.inliner.inline_local_functions(model, convert_version=True)
+    try:
+        return with_functions_inlined(model)
+    except ModelError as error:
+        raise ModelError(
+            f"the model has functions of another operator set than its own, and onnx cannot convert them: {error}; "
+            f"export the model with one operator set"
+        ) from error
 
 
 def _calls_functions(model: ModelProto) -> bool:
@@ -116,13 +123,15 @@ def _at_known_opset(model: ModelProto) -> ModelProto:
         )
     if opset >= OLDEST_OPSET:
         return model
+    if not model.functions:
+        check_operators(model.graph.node, opsets_of(model))  # what the converter would be less clear about
     if opset < 9 and any(node.op_type == "Scan" for node in model.graph.node):
         raise ModelError(
             f"the model has a Scan of opset {opset}, which onnx cannot convert; export it with opset 9 or newer"
         )
     try:
-        return onnx.version_converter.convert_version(model, OLDEST_OPSET)
-    except (RuntimeError, onnx.version_converter.ConvertError) as error:
+        return at_opset(model, OLDEST_OPSET)
+    except ModelError as error:
         raise ModelError(
             f"the model uses opset {opset}, older than {OLDEST_OPSET}, and onnx cannot convert it: {error}; "
             f"export it with opset {OLDEST_OPSET} or newer"

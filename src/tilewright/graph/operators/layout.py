@@ -62,8 +62,14 @@ def spatial_operator(name: str) -> Callable[[SpatialLowering], SpatialLowering]:
     """Register a function as the tensor expression of an operator in both layouts."""
 
     def register(function: SpatialLowering) -> SpatialLowering:
-        operator(name)(lambda call: function(call, CHANNELS_FIRST))
-        operator(name, domain=OWN)(lambda call: function(call, CHANNELS_LAST))
+        operator(name)(lambda call: function(_checked(call), CHANNELS_FIRST))
+        operator(name, domain=OWN)(lambda call: function(_checked(call), CHANNELS_LAST))
         return function
 
     return register
+
+
+def _checked(call: Call) -> Call:
+    if call.tensor(0).ndim < 2:
+        raise MisfitError(f"it is for images with channels, but its input has the shape {call.tensor(0).shape}")
+    return call

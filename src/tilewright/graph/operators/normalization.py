@@ -7,7 +7,7 @@ from tilewright.graph.operators.moments import moments, reciprocal_deviation
 from tilewright.graph.operators.operands import axes_of, axis_of, element
 from tilewright.graph.operators.precision import widen
 from tilewright.graph.operators.reductions import Reduction
-from tilewright.graph.operators.registry import Call, operator
+from tilewright.graph.operators.registry import Call, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 _STASH = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
@@ -27,7 +27,9 @@ def layer_normalization(call: Call) -> tuple[Tensor, ...]:
         return value if bias is None else value + widen(element(bias, i))
 
     outputs = [te.compute(X.shape, normal, call.name("normal"), X.dtype)]
-    stash = _STASH[call.attribute("stash_type", 1)]
+    stash = _STASH.get(call.attribute("stash_type", 1))
+    if stash is None:
+        raise NotCompilableError(f"{call.node.op} has no stash_type {call.attribute('stash_type', 1)}")
     if len(call.node.outputs) > 1:
         outputs.append(te.compute(plan.output_shape, lambda *i: found.mean(i), call.name("mean"), stash))
     if len(call.node.outputs) > 2:

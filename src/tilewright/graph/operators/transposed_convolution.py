@@ -18,8 +18,9 @@ from functools import reduce
 from tilewright import te
 from tilewright.graph.operators.convolution import Epilogue, group_indices
 from tilewright.graph.operators.layout import Layout, groups_of, spatial_operator
+from tilewright.graph.operators.operands import check_lengths
 from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError
-from tilewright.graph.operators.window import pad_spatial
+from tilewright.graph.operators.window import pad_spatial, sliding
 from tilewright.te import Axis, Expr, Tensor
 
 
@@ -129,12 +130,11 @@ def conv_transpose(call: Call, layout: Layout) -> Tensor:
 
 def _dimensions(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> list[Phases]:
     num = len(sizes)
-    strides = call.attribute("strides", [1] * num)
-    dilations = call.attribute("dilations", [1] * num)
-    pads = call.attribute("pads", [0] * (2 * num))
+    strides, dilations, pads = sliding(call, kernel, num)
     more = call.attribute("output_padding", [0] * num)
     auto_pad = call.attribute("auto_pad", "NOTSET")
     wanted = call.attribute("output_shape", [n * s for n, s in zip(sizes, strides, strict=True)])
+    check_lengths(call, num, more, wanted)
     has_wanted = "output_shape" in call.node.attributes or auto_pad in ("SAME_UPPER", "SAME_LOWER")
     found = []
     for d, size in enumerate(sizes):

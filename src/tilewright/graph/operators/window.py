@@ -9,7 +9,7 @@ from functools import reduce
 
 from tilewright import te
 from tilewright.graph.operators.layout import Layout
-from tilewright.graph.operators.registry import Call, NotCompilableError
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError
 from tilewright.te import Expr, Tensor
 
 
@@ -41,12 +41,26 @@ class Window:
         return start + (tap if self.dilation == 1 else tap * self.dilation)
 
 
+def sliding(call: Call, kernel: Sequence[int], num: int) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """Strides, dilations and pads of a kernel over `num` dimensions; pads are all those before, then all after."""
+    strides = call.attribute("strides", [1] * num) or [1] * num
+    dilations = call.attribute("dilations", [1] * num) or [1] * num
+    pads = call.attribute("pads", [0] * (2 * num)) or [0] * (2 * num)
+    lengths = tuple(map(len, (kernel, strides, dilations, pads)))
+    if lengths != (num, num, num, 2 * num):
+        raise MisfitError(f"kernel, strides, dilations and pads have {lengths} numbers for {num} dimensions")
+    if min((*kernel, *strides, *dilations), default=1) < 1 or min(pads, default=0) < 0:
+        raise MisfitError(
+            f"kernel {tuple(kernel)}, strides {tuple(strides)} and dilations {tuple(dilations)} are 1 at least, "
+            f"and pads {tuple(pads)} not negative"
+        )
+    return strides, dilations, pads
+
+
 def windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[Window, ...]:
     """The windows of a convolution or a pool over spatial dimensions of these sizes, from the node's attributes."""
     num = len(sizes)
-    strides = call.attribute("strides", [1] * num)
-    dilations = call.attribute("dilations", [1] * num)
-    pads = call.attribute("pads", [0] * (2 * num))
+    strides, dilations, pads = sliding(call, kernel, num)
     auto_pad = call.attribute("auto_pad", "NOTSET")
     is_rounded_up = bool(call.attribute("ceil_mode", 0))
     found = []
