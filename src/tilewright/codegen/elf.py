@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_HEADER = struct.Struct("<4sBBBB8xHHIQQQIHHHHHH")
+_HEADER = struct.Struct("<4sBB10xH22xQ10xHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
@@ -18,6 +18,8 @@ _MAGIC, _64_BITS, _LITTLE_ENDIAN, _RELOCATABLE = b"\x7fELF", 2, 1, 1
 _SYMBOLS, _STRINGS, _RELOCATIONS, _NO_BITS = 2, 3, 4, 8
 _FIRST_RESERVED = 0xFF00  # from here on, what stands for a section is none
 _FUNCTION = 2
+_IN_MEMORY = 2  # of the flags of a section
+_ALIGNMENTS = frozenset(1 << n for n in range(13))
 
 
 class ElfError(ValueError):
@@ -61,21 +63,25 @@ def functions_of(content: bytes) -> frozenset[str]:
 def _sections(content: bytes) -> list[_Section]:
     if len(content) < _HEADER.size:
         raise ElfError(f"its {len(content)} bytes are fewer than a header has")
-    magic, width, order, *_, kind, _, _, _, _, table, _, _, _, _, entry_size, count, _ = _HEADER.unpack_from(content)
+    magic, width, order, kind, table, entry_size, count, names = _HEADER.unpack_from(content)
     if (magic, width, order, kind) != (_MAGIC, _64_BITS, _LITTLE_ENDIAN, _RELOCATABLE):
         raise ElfError(f"it begins with {content[:8]!r}")
     if entry_size != _SECTION.size or table + count * _SECTION.size > len(content):
         raise ElfError(f"its table of {count} sections is not in it")
     sections = [_Section(*_SECTION.unpack_from(content, table + i * _SECTION.size)) for i in range(count)]
     for number, section in enumerate(sections):
+        if section.alignment not in _ALIGNMENTS and (number or section.type):
+            raise ElfError(f"section {number} has an alignment of {section.alignment}")
         if section.type != _NO_BITS and section.offset + section.size > len(content):
             raise ElfError(f"section {number} is not in it")
+    text = _content(content, _linked(sections, names, _STRINGS))
+    if any(text.find(b"\0", section.name) < 0 for section in sections):
+        raise ElfError("the name of a section has no end")
     return sections
 
 
 def _functions(content: bytes, sections: Sequence[_Section], table: _Section) -> list[str]:
-    names = _linked(sections, table.link, _STRINGS)
-    text = content[names.offset : names.offset + names.size]
+    text = _content(content, _linked(sections, table.link, _STRINGS))
     found = []
     for symbol in _symbols(content, table):
         if symbol.section >= len(sections) and symbol.section < _FIRST_RESERVED:
@@ -94,13 +100,18 @@ def _functions(content: bytes, sections: Sequence[_Section], table: _Section) ->
 
 
 def _check_relocations(content: bytes, sections: Sequence[_Section], table: _Section) -> None:
-    num_symbols = len(_symbols(content, _linked(sections, table.link, _SYMBOLS)))
+    symbols = _symbols(content, _linked(sections, table.link, _SYMBOLS))
     target = _linked(sections, table.info)
+    if target.type == _NO_BITS or not target.flags & _IN_MEMORY:
+        raise ElfError(f"relocations are in section {table.info}, of which nothing is loaded")
     for place, info, _ in _entries(content, table, _RELOCATION):
-        if place >= target.size or info >> 32 >= num_symbols:
+        if place >= target.size or info >> 32 >= len(symbols):
             raise ElfError(
-                f"a relocation is at {place} of {target.size} bytes, of symbol {info >> 32} of {num_symbols}"
+                f"a relocation at {place} of {target.size} bytes is of symbol {info >> 32} of {len(symbols)}"
             )
+        section = symbols[info >> 32].section
+        if section in range(1, len(sections)) and not sections[section].flags & _IN_MEMORY:
+            raise ElfError(f"a relocation at {place} is of section {section}, of which nothing is loaded")
 
 
 def _symbols(content: bytes, table: _Section) -> list[_Symbol]:
@@ -110,7 +121,11 @@ def _symbols(content: bytes, table: _Section) -> list[_Symbol]:
 def _entries(content: bytes, table: _Section, entry: struct.Struct) -> list[tuple[int, ...]]:
     if table.entry_size != entry.size or table.size % entry.size:
         raise ElfError(f"a table of {table.size} bytes has entries of {table.entry_size}, not {entry.size}")
-    return list(entry.iter_unpack(content[table.offset : table.offset + table.size]))
+    return list(entry.iter_unpack(_content(content, table)))
+
+
+def _content(content: bytes, section: _Section) -> bytes:
+    return content[section.offset : section.offset + section.size]
 
 
 def _linked(sections: Sequence[_Section], number: int, type_: int | None = None) -> _Section:

@@ -106,7 +106,7 @@ class _NativeStep:
             model.weights,
             tuple((entries[call.kernel], call.workspace_offset, call.slots) for call in segment.calls),
             segment.arena_bytes,
-            max(kernel.scratch_bytes for kernel in kernels),
+            max((kernel.scratch_bytes for kernel in kernels), default=0),
             threads,
             keepalive,
         )
@@ -147,7 +147,8 @@ class _FallbackStep:
 
     def _operand(self, operand: Operand, arrays: _Arrays) -> Any:
         found = _find(operand, self._model, arrays)
-        if operand.type is None or operand.type.dtype != "bfloat16" or found.dtype != np.uint16:
+        is_bits = isinstance(found, np.ndarray) and found.dtype == np.uint16
+        if operand.type is None or operand.type.dtype != "bfloat16" or not is_bits:
             return found
         import ml_dtypes
 
@@ -186,6 +187,11 @@ def _find(operand: Operand, model: CompiledModel, arrays: Mapping[str, Any]) -> 
     found = arrays[operand.name] if operand.constant is None else model.constants[operand.constant]
     if operand.type is None or not isinstance(found, np.ndarray) or found.shape == operand.type.shape:
         return found
+    if found.size != math.prod(operand.type.shape):
+        raise ModelError(
+            f"{operand.name} is read as {operand.type}, but came out with the shape {found.shape}; check the shapes "
+            "that the model states"
+        )
     return found.reshape(operand.type.shape)
 
 

@@ -1,7 +1,7 @@
 """Files of compiled models, changed in ways that their checksums do not tell: each is refused, or runs.
 
-The manifest is changed in its values and as text, the header and the weights in their bytes. A kernel is cut or replaced
-as a whole, never in an instruction: code does what it does, and whoever loads a file trusts it.
+The manifest is changed in its values and as text, the header and the weights in their bytes. A kernel is cut or
+replaced as a whole, never in an instruction: code does what it does, and whoever loads a file trusts it.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ _CHANGES: list[tuple[int, Callable[[Parts, Random], None]]] = [
 class Artifacts:
     """Changed files of a few small models, which are compiled once."""
 
-    files: list[bytes] = field(default_factory=lambda: [_compiled(text) for text in MODELS.values()])
+    files: list[bytes] = field(default_factory=lambda: [_compiled(text) for text in MODELS])
 
     def content(self, seed: int) -> tuple[str, bytes]:
         random = Random(seed)
