@@ -16,9 +16,19 @@ from tilewright.codegen import Target
 from tilewright.compile import build
 from tilewright.cost_model import CostModel, find
 from tilewright.default_schedule import default_trace, estimated_latency_s
-from tilewright.errors import NoValidCandidateError, UsageError
+from tilewright.errors import NoValidCandidateError, TilewrightError, UsageError
 from tilewright.measure import Measurement, MeasureOptions, Measurer, Pace
-from tilewright.records import Key, Record, RecordLog, group_by_task, in_names_of, latest, names_of
+from tilewright.records import (
+    Key,
+    Record,
+    RecordLog,
+    applicable,
+    group_by_task,
+    in_names_of,
+    latest,
+    names_of,
+    warn_of_unusable,
+)
 from tilewright.runtime import Kernel, checked_threads
 from tilewright.schedule import Trace
 from tilewright.scoring import Scoring
@@ -154,10 +164,27 @@ class Tuner:
     def resume(self, records: Iterable[Record]) -> None:
         """Take up those of the records that are of this task, target and number of threads: they count as trials."""
         mine = latest(in_names_of(self.task, group_by_task(records).get(self.key, [])))
-        self.records += mine
-        known = [(record, _candidate_of(record, self.sketches)) for record in mine]
-        found = [(record, candidate) for record, candidate in known if candidate is not None]
+        found: list[tuple[Record, Candidate]] = []
+        unusable: list[tuple[Record, TilewrightError]] = []
+        for record in mine:
+            candidate = _candidate_of(record, self.sketches)
+            error = None if candidate is not None or record.latency_s is None else self._why_not(record)
+            if error is not None:
+                unusable.append((record, error))
+                continue
+            self.records.append(record)
+            if candidate is not None:
+                found.append((record, candidate))
+        warn_of_unusable(unusable)
         self._learn([candidate for _, candidate in found], [record for record, _ in found])
+
+    def _why_not(self, record: Record) -> TilewrightError | None:
+        """Why the program of a record, which is none of the space, does not apply to the task."""
+        try:
+            applicable(self.task, record)
+        except TilewrightError as error:
+            return error
+        return None
 
     def round(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from onnx import TensorProto, helper
 from tests.graph.partitions import Array, weights
 from tilewright import te
 from tilewright.codegen import Target
-from tilewright.errors import TilewrightError, UsageError
+from tilewright.errors import ScheduleError, TilewrightError, UsageError
 from tilewright.graph import zoo
 from tilewright.graph.artifact import save
-from tilewright.graph.pipeline import compile_network, partition_network, recorded_traces
+from tilewright.graph.compilation import compile_model
+from tilewright.graph.groups import Partition
+from tilewright.graph.pipeline import Records, compile_network, partition_network, recorded_programs
 from tilewright.graph.session import InferenceSession
 from tilewright.records import Record, RecordLog, names_of
 from tilewright.schedule import Schedule, Trace
@@ -81,6 +84,11 @@ def test_an_unknown_network_of_the_zoo() -> None:
         InferenceSession("zoo:resnet9000")
 
 
+def recorded(cut: Partition, records: Records, target: Target, threads: int) -> dict[str, Trace]:
+    programs = recorded_programs(cut, records, target, threads)
+    return {key: found.best.trace for key, found in programs.items() if found.best is not None}
+
+
 def splitting_trace(task: Task, factor: int) -> Trace:
     """Another program: the last axis of the last stage in pieces."""
     schedule = Schedule(task)
@@ -109,8 +117,8 @@ def test_the_fastest_record_of_the_same_target_and_threads_is_taken(tmp_path: Pa
             record(first, 8, 2e-3),
         ]
     )
-    assert recorded_traces(cut, path, NATIVE, 2) == {first.hash: splitting_trace(first, 4)}
-    assert recorded_traces(cut, [record(second, 2, 1.0)], NATIVE, 2) == {second.hash: splitting_trace(second, 2)}
+    assert recorded(cut, path, NATIVE, 2) == {first.hash: splitting_trace(first, 4)}
+    assert recorded(cut, [record(second, 2, 1.0)], NATIVE, 2) == {second.hash: splitting_trace(second, 2)}
     check(InferenceSession(perceptron(), path, threads=2))
 
 
@@ -124,7 +132,7 @@ def test_records_of_a_task_under_other_names_serve_a_network(tmp_path: Path) -> 
     assert known.hash == second.hash
     path = tmp_path / "records.jsonl"
     RecordLog(path).append(record(known, 2, 1.0, names=names_of(known)))
-    assert recorded_traces(cut, path, NATIVE, 2) == {second.hash: splitting_trace(second, 2)}
+    assert recorded(cut, path, NATIVE, 2) == {second.hash: splitting_trace(second, 2)}
     check(InferenceSession(perceptron(), path, threads=2))
 
 
@@ -133,7 +141,66 @@ def test_a_record_whose_names_are_not_known_is_left_out() -> None:
     second = cut.tasks[1].task
     trace = Trace.from_json([{"step": "split", "stage": "product", "arguments": ["x", [2]]}])
     known = replace(record(second, 2, 1.0), trace=trace)
-    assert recorded_traces(cut, [known], NATIVE, 2) == {}
+    assert recorded(cut, [known], NATIVE, 2) == {}
+
+
+ILLEGAL = Trace.from_json([{"step": "vectorize", "stage": "nowhere", "arguments": ["i"]}])
+
+
+def used_programs(model: onnx.ModelProto, path: Path) -> dict[str, Trace]:
+    cut = partition_network(model)
+    programs = recorded_programs(cut, path, NATIVE, 2)
+    compile_model(cut, programs, NATIVE, 2)
+    return {key: found.best.trace for key, found in programs.items() if found.best is not None}
+
+
+def unrolled(task: Task) -> Trace:
+    """More statements than are compiled."""
+    schedule = Schedule(task)
+    stage = schedule[task.stages[0].name]
+    for loop in stage.loops:
+        stage.unroll(loop)
+    return schedule.trace
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [(lambda task: ILLEGAL, "there is no stage 'nowhere'"), (unrolled, "unrolls to more than 8192 statements")],
+    ids=["does not apply", "does not compile"],
+)
+@pytest.mark.parametrize("next_best", [True, False])
+def test_a_record_that_cannot_be_used_is_set_aside(
+    bad: Callable[[Task], Trace], reason: str, next_best: bool, tmp_path: Path
+) -> None:
+    first = partition_network(perceptron(32)).tasks[0].task
+    fastest = replace(record(first, 2, 1e-4), trace=bad(first), names=names_of(first))
+    path = tmp_path / "records.jsonl"
+    RecordLog(path).extend([fastest, record(first, 4, 1e-3)] if next_best else [fastest])
+    message = f"records.jsonl:2: the record is set aside, since its program cannot be used: .*{reason}"
+    with pytest.warns(UserWarning, match=message):
+        session = InferenceSession(perceptron(32), path, threads=2)
+    check(session, batch=32)
+    with pytest.warns(UserWarning, match=message):
+        used = used_programs(perceptron(32), path)
+    assert used.get(first.hash) == (splitting_trace(first, 4) if next_best else None)
+
+
+def test_many_useless_records_cost_little_and_say_little() -> None:
+    cut = partition_network(perceptron())
+    first = cut.tasks[0].task
+    names = [f"nowhere{n}" for n in range(100)]
+    useless = [Trace.from_json([{"step": "vectorize", "stage": name, "arguments": ["i"]}]) for name in names]
+    records = [replace(record(first, 2, 1e-4), trace=trace, names=names_of(first)) for trace in useless]
+    with pytest.warns(UserWarning, match="set aside") as warned:
+        assert recorded(cut, records, NATIVE, 2) == {}
+    assert len(warned) == 6
+
+
+def test_a_given_trace_that_does_not_compile_is_an_error() -> None:
+    cut = partition_network(perceptron())
+    task = cut.tasks[0].task
+    with pytest.raises(ScheduleError, match="there is no stage 'nowhere'"):
+        compile_model(cut, {task.hash: ILLEGAL}, NATIVE, 2)
 
 
 def test_records_that_are_not_there(tmp_path: Path) -> None:

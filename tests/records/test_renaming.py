@@ -12,7 +12,6 @@ from tilewright import te
 from tilewright.codegen import Target
 from tilewright.compile import build
 from tilewright.default_schedule import best_trace
-from tilewright.errors import RecordFormatError
 from tilewright.records import Record, fastest_of, in_names_of, names_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.schedule.steps import STEPS
@@ -125,10 +124,24 @@ def test_a_candidate_that_was_illegal_is_not_translated() -> None:
     assert in_names_of(THEIRS, [failed]) == [failed]
 
 
-def test_names_that_are_not_of_the_task_are_an_error() -> None:
+def test_a_record_with_names_that_are_not_of_the_task_is_set_aside() -> None:
+    damaged = replace(of(THEIRS, Trace()), names=names_of(THEIRS)[1:], source="r.jsonl:7")
+    with pytest.warns(UserWarning, match="r.jsonl:7: the record is set aside.*as many names as its task has tensors"):
+        assert in_names_of(OURS, [damaged]) == []
+
+
+def test_of_many_records_that_are_set_aside_few_are_named() -> None:
     damaged = replace(of(THEIRS, Trace()), names=names_of(THEIRS)[1:])
-    with pytest.raises(RecordFormatError, match="there must be as many; correct or remove the record"):
-        in_names_of(OURS, [damaged])
+    with pytest.warns(UserWarning, match="set aside") as warned:
+        assert in_names_of(OURS, [damaged] * 100) == []
+    assert len(warned) == 6
+    assert str(warned[-1].message).startswith("95 more records are set aside")
+
+
+def test_a_record_under_a_name_that_two_tensors_have_is_set_aside() -> None:
+    twice = tuple(("T", *own[1:]) for own in names_of(THEIRS))
+    with pytest.warns(UserWarning, match="the record is set aside"):
+        assert fastest_of(OURS, [replace(of(THEIRS, Trace()), names=twice)]) is None
 
 
 def test_every_name_in_a_step_is_of_a_known_field() -> None:

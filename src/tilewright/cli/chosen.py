@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.cli.target import DEFAULT_TARGET
-from tilewright.errors import UsageError
+from tilewright.errors import TilewrightError, UsageError
 
 if TYPE_CHECKING:
     from tilewright.codegen import Target
@@ -70,15 +70,34 @@ def sketches_of(task: Task, target: Target, threads: int) -> list[Sketch]:
 
 
 def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple[Trace, str]:
-    from tilewright.records import Key, fastest_of, group_by_task, read_records
+    from tilewright.default_schedule import default_trace
+    from tilewright.records import Key, RecordedPrograms, group_by_task, read_records
 
     groups = group_by_task(read_records(path))
-    found = fastest_of(task, groups.get(Key(task.hash, str(target), threads), ()))
-    if found is None or found.latency_s is None:
+    programs = RecordedPrograms(task, groups.get(Key(task.hash, str(target), threads), ()))
+    if not programs.num_known:
         others = sorted({f"{k.threads} threads on {k.target}" for k in groups if k.task == task.hash})
         hint = f"it has it for {'; '.join(others)}" if others else "it holds other workloads"
         raise UsageError(
             f"{path} has no valid program of this workload for {threads} threads on {target}; {hint}: "
             "tune the workload, or give other --threads or --target"
         )
-    return found.trace, f"the best of {path}, recorded with {found.latency_s * 1e3:.4g} ms"
+    while (found := programs.best) is not None:
+        assert found.latency_s is not None
+        error = _why_not(found.trace, task, target, threads)
+        if error is None:
+            return found.trace, f"the best of {path}, recorded with {found.latency_s * 1e3:.4g} ms"
+        programs.set_aside(error)
+    return default_trace(task, target, threads), f"the best by the analytical model; no program of {path} can be used"
+
+
+def _why_not(trace: Trace, task: Task, target: Target, threads: int) -> TilewrightError | None:
+    """Why the program does not compile, as far as that is known before LLVM sees it."""
+    from tilewright.codegen import generate
+    from tilewright.ir import lower
+
+    try:
+        generate(lower(trace.apply(task)), target, threads)
+    except TilewrightError as error:
+        return error
+    return None

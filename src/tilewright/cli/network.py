@@ -142,14 +142,14 @@ def compile_partition(partition: Partition, records: str | None, target: Target,
     from tilewright.cli.status_line import StatusLine
     from tilewright.default_schedule import default_trace
     from tilewright.graph.compilation import compile_model
-    from tilewright.graph.pipeline import recorded_traces
+    from tilewright.graph.pipeline import recorded_programs
     from tilewright.schedule import Trace
 
     line = StatusLine()
-    traces = recorded_traces(partition, records or (), target, threads)
+    programs = recorded_programs(partition, records or (), target, threads)
     model = compile_model(
         partition,
-        traces,
+        programs,
         target,
         threads,
         default_trace=partial(default_trace, target=target, threads=threads),
@@ -157,7 +157,8 @@ def compile_partition(partition: Partition, records: str | None, target: Target,
         on_progress=lambda done, total: line.show(f"compiling: {done} of {total} kernels", is_last=done == total),
     )
     line.finish()
-    return Compiled(model, len(partition.tasks), len(traces))
+    num_tuned = sum(found.best is not None for found in programs.values())
+    return Compiled(model, len(partition.tasks), num_tuned)
 
 
 def open_session(model: CompiledModel | str, threads: int | None = None) -> InferenceSession:

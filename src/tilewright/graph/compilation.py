@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy.typing as npt
 from tilewright.binary import KernelBinary
 from tilewright.codegen import Target
 from tilewright.codegen.native import LoadedObject
+from tilewright.errors import TilewrightError
 from tilewright.graph.compiled import CompiledModel, KernelCode, KernelMemory, Value
 from tilewright.graph.groups import KernelGroup, Partition
-from tilewright.graph.kernel_workers import CompiledJob, DefaultTrace, KernelJob, compile_kernels
+from tilewright.graph.kernel_workers import CompiledJob, DefaultTrace, KernelJob, compile_kernels, try_job
 from tilewright.graph.memory import ALIGNMENT
 from tilewright.graph.segments import PlacedKernel, cut_into_steps
+from tilewright.records import RecordedPrograms
 from tilewright.runtime import Argument, KernelSpec, PackSpec
 from tilewright.runtime.memory import empty
 from tilewright.runtime.packing import Packer
@@ -35,7 +38,7 @@ def naive_trace(task: Task) -> Trace:
 
 def compile_model(
     partition: Partition,
-    traces: Mapping[str, Trace],
+    programs: Mapping[str, Trace | RecordedPrograms],
     target: Target,
     threads: int,
     *,
@@ -43,19 +46,18 @@ def compile_model(
     last_resort: Trace | None = None,
     on_progress: Progress | None = None,
 ) -> CompiledModel:
-    """Compile a network. `traces` are by the hashes of their tasks; `default_trace` serves those that have none.
+    """Compile a network. `programs` are by the hashes of their tasks; `default_trace` serves those that have none.
 
-    `last_resort` takes the place of a default that cannot be compiled; without it, that is an error.
+    A recorded program that cannot be compiled is set aside, and the next takes its place, or the default. `last_resort`
+    takes the place of a default that cannot be compiled; without it, that is an error.
     Equal tasks share their code. Every constant is packed here, once; what only packed forms are read of is not kept.
     """
     tasks = [weighted.task for weighted in partition.tasks]
-    jobs: list[KernelJob] = []
-    for index, task in enumerate(tasks):
-        trace = traces.get(task.hash)
-        choice = (default_trace, last_resort) if trace is None else (trace, None)
-        jobs.append(KernelJob(task, choice[0], target, threads, f"tw_{index}", choice[1]))
+    choices = _Choices(programs, target, threads, default_trace, last_resort)
+    jobs = [choices.job(task, f"tw_{index}") for index, task in enumerate(tasks)]
     report = on_progress or (lambda done, total: None)
-    compiled = compile_kernels(jobs, lambda done: report(done, len(jobs)))
+    outcomes = compile_kernels(jobs, lambda done: report(done, len(jobs)))
+    compiled = [choices.settled(job, outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
     constants = _Constants(partition, {task.hash: job for task, job in zip(tasks, compiled, strict=True)}, threads)
     kernels = {
         task.hash: PlacedKernel(index, job.binary.entry.workspace_bytes)
@@ -75,6 +77,34 @@ def compile_model(
         weights=_in_one_block(constants.weights),
         constants=tuple(constants.constants),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """What each task is compiled by."""
+
+    programs: Mapping[str, Trace | RecordedPrograms]
+    target: Target
+    threads: int
+    default_trace: DefaultTrace
+    last_resort: Trace | None
+
+    def job(self, task: Task, symbol_prefix: str) -> KernelJob:
+        program = self.programs.get(task.hash)
+        if isinstance(program, RecordedPrograms):
+            program = None if program.best is None else program.best.trace
+        choice = (self.default_trace, self.last_resort) if program is None else (program, None)
+        return KernelJob(task, choice[0], self.target, self.threads, symbol_prefix, choice[1])
+
+    def settled(self, job: KernelJob, outcome: CompiledJob | TilewrightError) -> CompiledJob:
+        """The kernel; where the best recorded program did not compile, that of the next."""
+        while isinstance(outcome, TilewrightError):
+            program = self.programs.get(job.task.hash)
+            if not isinstance(program, RecordedPrograms) or program.best is None:
+                raise outcome
+            program.set_aside(outcome)
+            outcome = try_job(self.job(job.task, job.symbol_prefix))
+        return outcome
 
 
 def _code(task: Task, binary: KernelBinary) -> KernelCode:

@@ -68,10 +68,11 @@ class CompiledJob:
     packer: KernelBinary
 
 
-def compile_kernels(jobs: Sequence[KernelJob], on_done: Callable[[int], None]) -> list[CompiledJob]:
-    """Compile all jobs; `on_done` is called with how many are done, by one thread at a time.
+def compile_kernels(jobs: Sequence[KernelJob], on_done: Callable[[int], None]) -> list[CompiledJob | TilewrightError]:
+    """What comes of each job: its kernel, or why there is none.
 
-    A function that chooses traces runs in the other processes too if they can import it.
+    `on_done` is called with how many are done, by one thread at a time. A function that chooses
+    traces runs in the other processes too if they can import it.
     """
     num_workers = min(default_threads() - 1, len(jobs) // _JOBS_A_PROCESS)
     if num_workers > 0:
@@ -97,13 +98,12 @@ class _Work:
         self._jobs = jobs
         self._on_done = on_done
         self._waiting = deque(range(len(jobs)))
-        self._done: dict[int, CompiledJob] = {}
-        self._error: TilewrightError | None = None
+        self._done: dict[int, CompiledJob | TilewrightError] = {}
         self._lock = threading.Lock()
 
     def compile_here(self) -> None:
         for index in self._take():
-            self._put(index, compile_job(self._jobs[index]))
+            self._put(index, try_job(self._jobs[index]))
 
     def feed(self, connection: Connection) -> None:
         """Have another process compile, for as long as there are jobs and it lives."""
@@ -114,18 +114,12 @@ class _Work:
             except (EOFError, OSError):
                 self._waiting.append(index)
                 return
-            if isinstance(answer, TilewrightError):
-                self._error = answer
-                self.stop()
-                return
             self._put(index, answer)
 
     def stop(self) -> None:
         self._waiting.clear()
 
-    def results(self) -> list[CompiledJob]:
-        if self._error is not None:
-            raise self._error
+    def results(self) -> list[CompiledJob | TilewrightError]:
         return [self._done[index] for index in range(len(self._jobs))]
 
     def _take(self) -> Iterator[int]:
@@ -133,10 +127,18 @@ class _Work:
             while True:
                 yield self._waiting.popleft()
 
-    def _put(self, index: int, result: CompiledJob) -> None:
+    def _put(self, index: int, result: CompiledJob | TilewrightError) -> None:
         with self._lock:
             self._done[index] = result
             self._on_done(len(self._done))
+
+
+def try_job(job: KernelJob) -> CompiledJob | TilewrightError:
+    """Compile one kernel in this process, or tell why it cannot be."""
+    try:
+        return compile_job(job)
+    except TilewrightError as error:
+        return error
 
 
 def compile_job(job: KernelJob) -> CompiledJob:
@@ -165,12 +167,7 @@ def serve(socket_fd: int) -> None:
     connection = Connection(socket_fd)
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
-            job = connection.recv()
-            try:
-                answer: CompiledJob | TilewrightError = compile_job(job)
-            except TilewrightError as error:
-                answer = error
-            connection.send(answer)
+            connection.send(try_job(connection.recv()))
 
 
 @contextlib.contextmanager

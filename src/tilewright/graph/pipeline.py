@@ -14,7 +14,7 @@ from tilewright.graph.compilation import Progress, compile_model
 from tilewright.graph.compiled import CompiledModel
 from tilewright.graph.groups import Partition
 from tilewright.graph.kernel_workers import DefaultTrace
-from tilewright.records import Key, Record, fastest_of, group_by_task, read_records
+from tilewright.records import Key, Record, RecordedPrograms, group_by_task, read_records
 from tilewright.runtime import checked_threads
 from tilewright.schedule import Trace
 
@@ -41,8 +41,9 @@ def compile_network(
 ) -> CompiledModel:
     """Compile an ONNX model, or a network of the zoo, with the fastest recorded programs.
 
-    A task without a record gets the program that the analytical model thinks best, or the one that `default_trace`
-    gives. `shapes` are those of inputs that the model leaves open, and sizes of dimensions by the model's names.
+    Records whose programs cannot be used are set aside with a warning. A task without a record gets the program that
+    the analytical model thinks best, or the one that `default_trace` gives. `shapes` are those of inputs that the model
+    leaves open, and sizes of dimensions by the model's names.
     """
     _check_records(records)
     chosen = _target(target)
@@ -50,7 +51,7 @@ def compile_network(
     cut = partition_network(source, shapes)
     return compile_model(
         cut,
-        recorded_traces(cut, records or (), chosen, num_threads),
+        recorded_programs(cut, records or (), chosen, num_threads),
         chosen,
         num_threads,
         default_trace=default_trace or partial(best_guess, target=chosen, threads=num_threads),
@@ -68,15 +69,18 @@ def partition_network(source: Source, shapes: Shapes | None = None) -> Partition
     return partition(optimize(load_model(_model_of(source), shapes)))
 
 
-def recorded_traces(partition: Partition, records: Records, target: Target, threads: int) -> dict[str, Trace]:
-    """The fastest recorded program of each task that has one, by the task's hash."""
+def recorded_programs(
+    partition: Partition, records: Records, target: Target, threads: int
+) -> dict[str, RecordedPrograms]:
+    """The recorded programs of each task that has any, by the task's hash."""
     known = read_records(records) if isinstance(records, str | os.PathLike) else records
     groups = group_by_task(known)
-    found: dict[str, Trace] = {}
+    found: dict[str, RecordedPrograms] = {}
     for weighted in partition.tasks:
-        best = fastest_of(weighted.task, groups.get(Key(weighted.task.hash, str(target), threads), ()))
-        if best is not None:
-            found[weighted.task.hash] = best.trace
+        task = weighted.task
+        programs = RecordedPrograms(task, groups.get(Key(task.hash, str(target), threads), ()))
+        if programs.best is not None:
+            found[task.hash] = programs
     return found
 
 

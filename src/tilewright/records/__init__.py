@@ -2,6 +2,7 @@
 
 from tilewright.records.ansor import AnsorRecord, read_ansor_log
 from tilewright.records.log import RecordLog, read_records
+from tilewright.records.programs import RecordedPrograms, applicable, fastest_of, in_names_of, warn_of_unusable
 from tilewright.records.query import (
     EXPORT_FORMATS,
     Key,
@@ -15,7 +16,7 @@ from tilewright.records.query import (
     prune,
 )
 from tilewright.records.record import Names, Record
-from tilewright.records.renaming import fastest_of, in_names_of, names_of
+from tilewright.records.renaming import names_of
 
 __all__ = [
     "EXPORT_FORMATS",
@@ -24,6 +25,8 @@ __all__ = [
     "Names",
     "Record",
     "RecordLog",
+    "RecordedPrograms",
+    "applicable",
     "best",
     "count_statuses",
     "export",
@@ -37,4 +40,5 @@ __all__ = [
     "prune",
     "read_ansor_log",
     "read_records",
+    "warn_of_unusable",
 ]

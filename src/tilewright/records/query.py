@@ -48,23 +48,25 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return list(found.values())
 
 
-def fastest(records: Iterable[Record]) -> Record | None:
-    """The record with the lowest latency at a steady pace; None where nothing ran.
+def by_speed(records: Iterable[Record]) -> list[Record]:
+    """One record for each program that ran, the fastest at a steady pace first.
 
     Programs that were measured again are finalists: they were compared with each other, and the last of their records
-    is the most careful one. Where there are any, the fastest is one of them, or one that was found after them.
+    is the most careful one. Where there are any, they and those that were found after them come first.
     """
     every = list(records)
     counts = Counter((key_of(record), record.trace) for record in every if record.latency_s is not None)
     ran = [record for record in latest(every) if record.latency_s is not None]
     finalists = [record for record in ran if counts[key_of(record), record.trace] > 1]
-    if not finalists:
-        return min(ran, key=attrgetter("steady_latency_s"), default=None)
     position = {id(record): n for n, record in enumerate(every)}
-    last = max(position[id(record)] for record in finalists)
-    return min(
-        [*finalists, *(record for record in ran if position[id(record)] > last)], key=attrgetter("steady_latency_s")
-    )
+    last = max((position[id(record)] for record in finalists), default=-1)
+    first = {id(record) for record in (*finalists, *(r for r in ran if position[id(r)] > last))}
+    return sorted(ran, key=lambda record: (id(record) not in first, record.steady_latency_s))
+
+
+def fastest(records: Iterable[Record]) -> Record | None:
+    """The first of `by_speed`; None where nothing ran."""
+    return next(iter(by_speed(records)), None)
 
 
 def best(records: Iterable[Record], task: str, target: str, threads: int) -> Record | None:

@@ -7,13 +7,13 @@ under the recorded names, and what a step finds there is what stands at the same
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, replace
+from reprlib import repr as shown
 from typing import Any
 
 from tilewright.errors import RecordFormatError
 from tilewright.measure import INVALID
-from tilewright.records.query import fastest
 from tilewright.records.record import Names, Record
 from tilewright.schedule import Schedule, Step, Trace
 from tilewright.schedule.steps import ComputeAtStep
@@ -30,20 +30,8 @@ def names_of(task: Task) -> Names:
     return tuple(names_in(tensor) for tensor in (*task.inputs, *task.stages))
 
 
-def in_names_of(task: Task, records: Iterable[Record]) -> list[Record]:
-    """Records of tasks with this task's hash, with their traces in its names; what cannot be translated is left out."""
-    names = names_of(task)
-    return [_in_names(names, task, record) for record in records if _is_translatable(names, record)]
-
-
-def fastest_of(task: Task, records: Iterable[Record]) -> Record | None:
-    """The fastest of the records of tasks with this task's hash, with its trace in this task's names."""
-    names = names_of(task)
-    found = fastest(record for record in records if _is_translatable(names, record))
-    return None if found is None else _in_names(names, task, found)
-
-
-def _is_translatable(names: Names, record: Record) -> bool:
+def is_translatable(names: Names, record: Record) -> bool:
+    """Whether it may be that the trace of the record has a form in these names."""
     if record.names == names:
         return True
     if record.names:
@@ -64,13 +52,14 @@ def _is_known(step: Step, axes_of: dict[str, set[str]]) -> bool:
     return all(axes_of[host].issuperset(_AXIS.findall(loop)) for loop in loops)
 
 
-def _in_names(names: Names, task: Task, record: Record) -> Record:
+def in_names(names: Names, task: Task, record: Record) -> Record:
+    """The record with its trace in the names of the task, which are `names`."""
     if record.names in (names, ()):
         return record
     if list(map(len, record.names)) != list(map(len, names)):
         raise RecordFormatError(
-            f"a record of task {record.task} has the names {record.names}, and the task with this hash has {names}: "
-            "there must be as many; correct or remove the record"
+            f"a record has as many names as its task has tensors and axes; got {shown(record.names)}, and the task has "
+            f"{shown(names)}: correct or remove the record"
         )
     return replace(record, trace=_translated(record.trace, _renamed_task(task, record.names), task), names=names)
 
