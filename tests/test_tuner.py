@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from tilewright.default_schedule import default_trace
 from tilewright.errors import NoValidCandidateError, TilewrightError
 from tilewright.measure import MeasureOptions
 from tilewright.records import RecordLog, fastest, latest, read_records
+from tilewright.schedule import Trace
 from tilewright.task import Task
 from tilewright.tuner import Progress, tune
 from tilewright.workloads import parse
@@ -58,6 +60,18 @@ def test_a_second_run_goes_on_from_the_records(tmp_path: Path) -> None:
     assert len(latest(read_records(path))) == 20
     assert fastest(read_records(path)) is not None
     assert third.best.latency_s is not None
+
+
+def test_a_record_that_does_not_apply_is_set_aside_and_tuning_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    first = tune(TASK, trials=3, records=path, threads=1)
+    illegal = Trace.from_json([{"step": "unroll", "stage": "nowhere", "arguments": ["i"]}])
+    RecordLog(path).append(replace(first.best, trace=illegal, latency_s=1e-9))
+    line = len(path.read_text().splitlines())
+    with pytest.warns(UserWarning, match=f"records.jsonl:{line}: the record is set aside.*there is no stage 'nowhere'"):
+        result = tune(TASK, trials=4, records=path, threads=1)
+    assert len(result.records) == 4
+    assert result.best.trace != illegal
 
 
 def test_records_of_the_same_task_under_other_names_count(tmp_path: Path) -> None:

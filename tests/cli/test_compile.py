@@ -11,7 +11,7 @@ from tilewright.cli import main
 from tilewright.codegen import Target
 from tilewright.graph.artifact import load
 from tilewright.graph.pipeline import partition_network
-from tilewright.records import Record, RecordLog
+from tilewright.records import Record, RecordLog, names_of
 from tilewright.schedule import Trace
 
 
@@ -44,6 +44,19 @@ def test_recorded_programs_are_taken_and_counted(
     codes = [[kernel.object_code for kernel in load(name).kernels] for name in ("default.tw", "tuned.tw")]
     assert codes[0][0] != codes[1][0]
     assert codes[0][1:] == codes[1][1:]
+
+
+def test_a_record_that_cannot_be_used_is_named_and_compiling_goes_on(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = partition_network(model).tasks[0].task
+    illegal = Trace.from_json([{"step": "unroll", "stage": "nowhere", "arguments": ["i"]}])
+    log = RecordLog(tmp_path / "r.jsonl")
+    log.append(Record(task.hash, "tiny", str(Target.native()), 1, illegal, "OK", 1e-3, (1e-3,), names=names_of(task)))
+    assert main(["compile", model, "--threads", "1", "--records", str(log.path)]) == 0
+    printed = capsys.readouterr()
+    assert f"tilewright: warning: {log.path}:2: the record is set aside, since its program cannot" in printed.err
+    assert f"0 tuned and {NUM_TASKS} with the default program" in printed.out
 
 
 def test_a_c_library_has_a_header_and_an_example(

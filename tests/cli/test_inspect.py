@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from tilewright import workloads
 from tilewright.cli import main
 from tilewright.codegen import Target
-from tilewright.records import Record, RecordLog
-from tilewright.schedule import Schedule
+from tilewright.records import Record, RecordLog, names_of
+from tilewright.schedule import Schedule, Trace
 
 WORKLOAD = "gmm:32x32x32+relu"
 
@@ -53,6 +54,36 @@ def test_the_code_of_the_recorded_program_is_shown(records: str, capsys: pytest.
     assert "vectorize j.1 in range(8):" in printed
     assert "define " in printed
     assert ".text" in printed
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ([{"step": "vectorize", "stage": "C", "arguments": ["nowhere"]}], "stage C has no loop 'nowhere'"),
+        (
+            [{"step": "unroll", "stage": "C", "arguments": [loop]} for loop in "ijk"],
+            "unrolls to more than 8192 statements",
+        ),
+    ],
+)
+def test_a_record_that_cannot_be_used_gives_way_to_the_next_or_the_default(
+    steps: list[dict[str, object]], reason: str, records: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (known,) = RecordLog(records).read()
+    names = names_of(workloads.parse(WORKLOAD))
+    useless = replace(known, trace=Trace.from_json(steps), latency_s=1e-4, names=names)
+    RecordLog(records).append(useless)
+    assert main(["inspect", WORKLOAD, "--records", records, "--threads", "1", "--ir"]) == 0
+    printed = capsys.readouterr()
+    assert f"# the best of {records}, recorded with 1 ms" in printed.out
+    assert printed.err.startswith(f"tilewright: warning: {records}:3: the record is set aside, since its program")
+    assert reason in printed.err
+    alone = RecordLog(tmp_path / "alone.jsonl")
+    alone.append(useless)
+    assert main(["inspect", WORKLOAD, "--records", str(alone.path), "--threads", "1", "--ir"]) == 0
+    printed = capsys.readouterr()
+    assert f"# the best by the analytical model; no program of {alone.path} can be used" in printed.out
+    assert f"{alone.path}:2: the record is set aside" in printed.err
 
 
 def test_without_records_the_analytical_model_decides(capsys: pytest.CaptureFixture[str]) -> None:

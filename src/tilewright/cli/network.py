@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,12 +160,7 @@ def compile_partition(partition: Partition, records: str | None, target: Target,
 
 
 def open_session(model: CompiledModel | str, threads: int | None = None) -> InferenceSession:
-    """A session of a compiled model. What it warns of is said on stderr, as all that the program has to say."""
+    """A session of a compiled model."""
     from tilewright.graph.session import InferenceSession
 
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        session = InferenceSession(model, threads=threads)
-    for warning in found:
-        print(f"tilewright: warning: {warning.message}", file=sys.stderr)
-    return session
+    return InferenceSession(model, threads=threads)

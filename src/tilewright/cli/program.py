@@ -8,17 +8,30 @@ from collections.abc import Sequence
 
 import tilewright
 from tilewright.cli import bench, compile, inspect, records, run, target, tune
+from tilewright.cli.streams import OutputError, checked_stdout, tolerant_stderr
 from tilewright.errors import TilewrightError, UsageError
 
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+EXIT_CLOSED_PIPE = 141  # as of a program that the signal SIGPIPE ends
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program on `argv` (default: the command line) and return its exit code."""
     parser = build_parser()
+    with tolerant_stderr():
+        try:
+            with checked_stdout():
+                return _run(parser, argv)
+        except OutputError as error:
+            if error.is_closed_pipe:
+                return EXIT_CLOSED_PIPE
+            return _report(parser, f"standard output cannot be written: {error}", EXIT_FAILED)
+
+
+def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     arguments = parser.parse_args(argv)
     try:
         arguments.run(arguments)
@@ -44,6 +57,6 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _report(parser: argparse.ArgumentParser, error: TilewrightError, exit_code: int) -> int:
+def _report(parser: argparse.ArgumentParser, error: TilewrightError | str, exit_code: int) -> int:
     print(f"{parser.prog}: error: {error}", file=sys.stderr)
     return exit_code
