@@ -85,7 +85,7 @@ class Task:
 def _tensors(what: str, given: object) -> tuple[Tensor, ...]:
     if isinstance(given, Tensor):
         return (given,)
-    if isinstance(given, str | Set | Mapping) or not isinstance(given, Iterable):  # a set has no order
+    if isinstance(given, str | Expr | Set | Mapping) or not isinstance(given, Iterable):  # a set has no order
         raise ExpressionError(f"the {what} of a task are a tensor or a list of tensors, got {given!r}")
     return tuple(given)
 

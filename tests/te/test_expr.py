@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,7 +86,7 @@ def test_float_functions_keep_the_type_and_refuse_integers(name: str) -> None:
 ERRORS: list[tuple[Callable[[], object], str]] = [
     (lambda: bool(f > 0), r"`F\[i, j\] > 0.0` has no truth value"),
     (lambda: f + "x", "cannot use 'x' of type str"),  # type: ignore[operator]
-    (lambda: f + F, "of type Tensor in an expression"),  # type: ignore[operator]
+    (lambda: f + F, "of type Tensor in an expression"),
     (lambda: s + 300, r"constant 300 does not fit int8 \(-128 to 127\)"),
     (lambda: m + m, "arithmetic on bools"),
     (lambda: n / 2, "div of .* needs floats, got int32; use // or te.cast"),
@@ -108,6 +110,92 @@ ERRORS: list[tuple[Callable[[], object], str]] = [
     (lambda: te.max(f, n), r"te.max reduces over reduce axes, got `N\[i, j\]`"),  # type: ignore[arg-type]
     (lambda: te.argmax(f, []), "te.argmax needs at least one reduce axis"),
 ]
+
+
+# Of no type, so that they can be used as nothing else is.
+anything: Any = f
+mask: Any = m
+row: Any = i
+axis: Any = j
+tensor: Any = te.placeholder((8,), name="V")
+
+MISTAKES: list[tuple[Callable[[], object], str]] = [
+    (lambda: np.exp(anything), r"`F\[i, j\]` cannot be given to np.exp; use te.exp of an element"),
+    (lambda: np.arctan(anything), "np.arctan; use te.atan of"),
+    (lambda: np.maximum(anything, 0), "np.maximum; use te.maximum of"),
+    (lambda: np.cbrt(anything), "np.cbrt; write it with what te has: .* exp, log,"),
+    (lambda: np.sum(anything), r"np.add.reduce; use te.sum\(x, axis=k\)"),
+    (lambda: np.max(tensor), r"tensor V cannot be given to np.maximum.reduce; use te.max\(x, axis=k\)"),
+    (lambda: np.sin(tensor), r"tensor V cannot be given to np.sin; use te.sin of an element, as in te.compute"),
+    (lambda: np.where(anything > 0, anything, 0), "cannot become an array .* te.select for np.where"),
+    (lambda: np.ones(3) * anything, "cannot use array"),
+    (lambda: math.exp(anything), "has no value while it is being built, .*; use te.exp"),
+    (lambda: math.floor(anything), "has no value while it is being built"),
+    (lambda: float(anything), "has no value .* te.cast for another type"),
+    (lambda: int(anything), "has no value"),
+    (lambda: range(axis), "`j` has no value"),
+    (lambda: [1, 2, 3][axis], "`j` has no value"),
+    (lambda: float(tensor), "tensor V has no value"),
+    (lambda: anything and anything, r"no truth value .* & \| ~ for and, or, not"),
+    (lambda: 1 if anything > 0 else 2, r"no truth value .* use te.select\(cond, a, b\) for if"),
+    (lambda: max(anything, 0), "no truth value .* te.maximum and te.minimum for max and min"),
+    (lambda: 0 < anything < 1, "no truth value"),
+    (lambda: anything[j], "is one element and has no index; give all indices together"),
+    (lambda: F[i], r"has 2 dimensions \(4, 8\), but 1 indices were given; give one for each, as in F\[i, j\]"),
+    (lambda: len(anything), "has no len"),
+    (lambda: list(anything), "cannot be iterated"),
+    (lambda: len(tensor), "tensor V has no len; sizes are in the shape"),
+    (lambda: list(tensor), "tensor V cannot be iterated; te.compute goes over elements"),
+    (lambda: sum(tensor), "tensor V cannot be iterated; .* te.reduce_axis makes an axis to sum over"),
+    (lambda: 3 in tensor, "tensor V cannot be iterated"),
+    (lambda: tensor.__setitem__(0, 1.0), "tensor V cannot be written to"),
+    (lambda: tensor + 1, r"tensor V has no arithmetic .* te.compute\(\(8,\), lambda i: V\[i\] ...\)"),
+    (lambda: 2 * tensor, "tensor V has no arithmetic"),
+    (lambda: np.float32(2) * tensor, "tensor V cannot be given to np.multiply"),
+    (lambda: -tensor, "tensor V has no arithmetic"),
+    (lambda: tensor @ tensor, "tensor V has no arithmetic"),
+    (lambda: tensor > 0, "tensor V has no arithmetic"),
+    (lambda: axis << 1, "none of the operators << >>"),
+    (lambda: round(anything), "nor round and divmod"),
+    (lambda: te.cast(tensor, "float64"), "a constant is a number, got <Tensor V"),
+    (lambda: te.constant("x", "float32"), "a constant is a number, got 'x'"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("build", "message"), MISTAKES)
+def test_what_a_number_or_an_array_can_do_is_refused_with_what_to_write(
+    build: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(ExpressionError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (np.float32(2) * anything, "2.0 * F[i, j]"),
+        (anything * np.float64(2), "F[i, j] * 2.0"),
+        (np.int64(2) + row, "2 + i"),
+        (np.float32(2) - anything, "2.0 - F[i, j]"),
+        (np.float32(1) / anything, "1.0 / F[i, j]"),
+        (np.float32(2) ** anything, "pow(2.0, F[i, j])"),
+        (np.int64(9) // row, "9 // i"),
+        (np.int64(9) % row, "9 % i"),
+        (np.float32(2) < anything, "2.0 < F[i, j]"),
+        (np.float32(2) >= anything, "2.0 >= F[i, j]"),
+        (anything <= np.float32(2), "F[i, j] <= 2.0"),
+        (np.bool_(True) & mask, "True & M[i, j]"),
+        (np.array(2.0) * anything, "2.0 * F[i, j]"),
+    ],
+    ids=str,
+)
+def test_numpy_numbers_are_operands_on_either_side(left: te.Expr, right: str) -> None:
+    assert str(left) == right
+
+
+def test_nodes_and_numpy_numbers_compare_as_objects() -> None:
+    assert (f == np.float32(2)) is False
+    assert (np.float32(2) != f) is True
 
 
 @pytest.mark.parametrize(("build", "message"), ERRORS)

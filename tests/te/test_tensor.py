@@ -63,7 +63,7 @@ ERRORS: list[tuple[Callable[[], object], str]] = [
     (lambda: A[0, 8], r"index 1 of tensor A is 8, outside 0..7"),
     (lambda: A[-1, 0], r"index 0 of tensor A is -1, outside 0..3"),
     (lambda: A[0, 1.0], "index 1 of tensor A is `1.0` of type float32; an index must be an integer"),
-    (lambda: list(A), "tensor A cannot be iterated"),  # type: ignore[call-overload]
+    (lambda: list(A), "tensor A cannot be iterated"),
     (lambda: te.compute((4, 4), lambda i: V[i], name="C"), "compute C has 2 dimensions, but its function takes 1 axes"),
     (_compute(lambda i: V[i], extent=9), r"index `i` of dimension 0 of tensor V reaches 0..8, .* extent 8 \(0..7\)"),
     (_compute(lambda i: A[i, i + 5]), r"index `i \+ 5` of dimension 1 of tensor A reaches 5..8"),

@@ -20,6 +20,7 @@ from tilewright.te.dtype import (
 from tilewright.te.expr import (
     COMPARISONS,
     COSTLY_FUNCTIONS,
+    ELEMENT_FUNCTIONS,
     FLOAT_FUNCTIONS,
     REDUCTIONS,
     Axis,
@@ -91,6 +92,7 @@ __all__ = [
     "COMPARISONS",
     "COSTLY_FUNCTIONS",
     "DTYPES",
+    "ELEMENT_FUNCTIONS",
     "FLOAT_FUNCTIONS",
     "REDUCTIONS",
     "Axis",

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from tilewright.errors import ExpressionError
 from tilewright.te.dtype import DTYPES, check_dtype, is_float, is_int, promote
+from tilewright.te.unevaluated import Unevaluated
 
 if TYPE_CHECKING:
     from tilewright.te.tensor import Tensor
@@ -22,6 +23,22 @@ if TYPE_CHECKING:
 ExprLike: TypeAlias = "Expr | int | float | bool"
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+# The operators of Python by the names that NumPy has for them.
+_OPERATORS = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "floor_divide": "floordiv",
+    "remainder": "mod",
+    "power": "pow",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+}
 REDUCTIONS = ("sum", "prod", "max", "min", "argmax", "argmin")
 _ROUNDINGS = ("floor", "ceil")
 FLOAT_FUNCTIONS = (
@@ -30,14 +47,18 @@ FLOAT_FUNCTIONS = (
 )
 COSTLY_FUNCTIONS = frozenset((*FLOAT_FUNCTIONS, "pow")).difference(_ROUNDINGS)
 """Those that take many instructions."""
+ELEMENT_FUNCTIONS = (
+    *(*FLOAT_FUNCTIONS, "pow", "abs", "maximum", "minimum", "select", "equal", "not_equal"),
+    *("logical_and", "logical_or", "logical_not"),
+)
+"""The functions of `te` that take elements and give one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Expr:
+class Expr(Unevaluated):
     """A scalar expression of element type `dtype`."""
 
     dtype: str
-    __array_ufunc__ = None  # NumPy numbers leave the arithmetic to the operators below
 
     def __add__(self, other: ExprLike) -> Expr:
         return binary("add", self, other)
@@ -116,9 +137,34 @@ class Expr:
 
     def __bool__(self) -> bool:
         raise ExpressionError(
-            f"the expression `{self}` has no truth value while it is being built; "
-            "use te.select(cond, a, b), & | ~, or te.equal(a, b)"
+            f"the expression `{self}` has no truth value while it is being built; use te.select(cond, a, b) for if, "
+            "te.maximum and te.minimum for max and min, & | ~ for and, or, not, te.equal(a, b) for =="
         )
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise ExpressionError(
+            f"the expression `{self}` is one element and has no index; give all indices together, as in A[i, j]"
+        )
+
+    def _refuse_operator(self, *others: object) -> NoReturn:
+        raise ExpressionError(
+            f"the expression `{self}` has none of the operators << >> ^ @, nor round and divmod; write it with "
+            "+ - * / // % ** & | ~ and the functions of te"
+        )
+
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __xor__ = __rxor__ = _refuse_operator
+    __matmul__ = __rmatmul__ = __divmod__ = __rdivmod__ = __round__ = _refuse_operator
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """A NumPy number on the left of an operator asks NumPy first, and so comes here."""
+        if method == "__call__" and not options and ufunc.__name__ in _OPERATORS:
+            return binary(_OPERATORS[ufunc.__name__], *inputs)
+        if ufunc.__name__ in ("equal", "not_equal"):
+            return ufunc.__name__ == "not_equal"  # as objects, which `==` compares
+        return super(Expr, self).__array_ufunc__(ufunc, method, *inputs, **options)
+
+    def _described(self) -> str:
+        return f"the expression `{self}`"
 
     def __str__(self) -> str:
         from tilewright.te.printer import format_expr
@@ -205,6 +251,7 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
     """`value` as an expression; a Python number takes `dtype` where that can hold it."""
     if isinstance(value, Expr):
         return value
+    value = _number_of(value)
     if isinstance(value, bool | np.bool_):
         return Const("bool", bool(value)) if dtype in (None, "bool") else constant(int(value), dtype)
     if isinstance(value, int | np.integer):
@@ -217,9 +264,16 @@ def as_expr(value: ExprLike, dtype: str | None = None) -> Expr:
     )
 
 
+def _number_of(value: Any) -> Any:
+    """The number in an array of no dimensions, which NumPy makes of numbers that it compares."""
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
 def constant(value: float, dtype: str) -> Const:
     """A constant of the given type; an integer that does not fit the type is an error."""
     kind = DTYPES[check_dtype(dtype)]
+    if not isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
+        raise ExpressionError(f"a constant is a number, got {value!r} of type {type(value).__name__}")
     if kind.kind == "float":
         return Const(dtype, float(value))
     if kind.kind == "bool":

@@ -5,21 +5,22 @@ from __future__ import annotations
 import inspect
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
-from typing import SupportsIndex, TypeAlias
+from typing import NoReturn, SupportsIndex, TypeAlias
 
 from tilewright.errors import ExpressionError
 from tilewright.te.dtype import check_dtype, is_int
 from tilewright.te.expr import Axis, Const, Expr, ExprLike, Read, as_expr, cast
+from tilewright.te.unevaluated import Unevaluated
 
 Shape: TypeAlias = "int | Sequence[int]"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Tensor:
+class Tensor(Unevaluated):
     """A placeholder (`body` is None) or a computed tensor: `body` over `axes` gives each element."""
 
     name: str
@@ -41,7 +42,8 @@ class Tensor:
         given = indices if isinstance(indices, tuple) else (indices,)
         if len(given) != self.ndim:
             raise ExpressionError(
-                f"tensor {self.name} has {self.ndim} dimensions {self.shape}, but {len(given)} indices were given"
+                f"tensor {self.name} has {self.ndim} dimensions {self.shape}, but {len(given)} indices were given; "
+                f"give one for each, as in {self.name}[{self._example_axes}]"
             )
         exprs = tuple(self._index(d, index) for d, index in enumerate(given))
         return Read(self.dtype, self, exprs)
@@ -56,8 +58,29 @@ class Tensor:
             raise ExpressionError(f"index {dim} of tensor {self.name} is {e.value}, outside 0..{self.shape[dim] - 1}")
         return cast(e, "int64")
 
-    def __iter__(self) -> None:
-        raise ExpressionError(f"tensor {self.name} cannot be iterated; index it, as in {self.name}[i, j]")
+    def __setitem__(self, indices: object, value: object) -> NoReturn:
+        raise ExpressionError(f"tensor {self.name} cannot be written to; te.compute makes a new tensor of its elements")
+
+    def __bool__(self) -> bool:
+        return True  # as any object; `if` would ask `__len__`
+
+    def _refuse_arithmetic(self, *others: object) -> NoReturn:
+        raise ExpressionError(
+            f"tensor {self.name} has no arithmetic of its own; write it for an element, as in "
+            f"te.compute({self.shape}, lambda {self._example_axes}: {self.name}[{self._example_axes}] ...)"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse_arithmetic
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refuse_arithmetic
+    __matmul__ = __rmatmul__ = __neg__ = __abs__ = __invert__ = __and__ = __or__ = _refuse_arithmetic
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
+
+    @property
+    def _example_axes(self) -> str:
+        return ", ".join("ijklmn"[: self.ndim]) if self.ndim <= 6 else "*i"
+
+    def _described(self) -> str:
+        return f"tensor {self.name}"
 
     def __str__(self) -> str:
         from tilewright.te.printer import format_tensor
@@ -81,7 +104,7 @@ def placeholder(shape: Shape, dtype: str = "float32", name: str = "placeholder",
 def reduce_axis(extent: int | tuple[int, int], name: str = "k") -> Axis:
     """An axis to reduce over: `extent` values from zero. (0, n) is accepted for n."""
     _check_name(name, "reduce axis")
-    low, high = extent if isinstance(extent, tuple) else (0, extent)
+    low, high = extent if isinstance(extent, tuple) and len(extent) == 2 else (0, extent)
     if low != 0:
         raise ExpressionError(f"reduce axis {name} starts at {low}; axes start at 0, add the offset to the index")
     return Axis("int64", name, _positive(high, f"reduce axis {name}"), True)
@@ -109,7 +132,13 @@ def compute(shape: Shape, function: Callable[..., ExprLike], name: str = "comput
 def _axis_names(function: Callable[..., ExprLike], ndim: int, name: str) -> list[str]:
     if _takes_any_number(function):
         return [f"i{d}" for d in range(ndim)]
-    every = inspect.signature(function).parameters.values()
+    try:
+        every = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise ExpressionError(
+            f"compute {name} is given {function!r} instead of a function of its axes; write one, as in "
+            "lambda i, j: A[i, j]"
+        ) from None
     parameters = [p for p in every if p.default is inspect.Parameter.empty]  # a default binds a value, not an axis
     if len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
         return [f"i{d}" for d in range(ndim)]
@@ -127,6 +156,8 @@ def _takes_any_number(function: Callable[..., ExprLike]) -> bool:
 
 
 def _shape(shape: Shape, name: str) -> tuple[int, ...]:
+    if not isinstance(shape, int | Iterable):
+        raise ExpressionError(f"the shape of {name} is {shape!r}; it must be a whole number or a tuple of them")
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
     return tuple(_positive(e, f"dimension {d} of {name}") for d, e in enumerate(dims))
 

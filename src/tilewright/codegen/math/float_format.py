@@ -16,7 +16,7 @@ class FloatFormat:
     @property
     def sign_bit(self) -> int:
         """As a signed integer has it."""
-        return -(2 ** (31 if self.int_dtype == "int32" else 63))
+        return -1 << (31 if self.int_dtype == "int32" else 63)
 
     @property
     def min_normal(self) -> float:
