@@ -152,8 +152,13 @@ def subgraphs(proto: NodeProto) -> Iterator[GraphProto]:
 
 def texts(graph: GraphProto) -> Iterator[object]:
     """The names in a graph and its subgraphs; a message gives those that are not valid text as bytes."""
+    yield graph.name
     for value in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
         yield value.name
+    for sparse in graph.sparse_initializer:
+        yield sparse.values.name
+    for value in graph.input:
+        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
     for node in graph.node:
         yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)

@@ -18,6 +18,14 @@ from tilewright.graph.onnx_protos import normal_domain, subgraphs
 _VARIADIC = OpSchema.FormalParameterOption.Variadic
 _SINGLE = OpSchema.FormalParameterOption.Single
 
+# Where the value of an attribute is that is a message; one that is not there reads as an empty one.
+_FIELDS = {
+    AttributeProto.GRAPH: "g",
+    AttributeProto.TENSOR: "t",
+    AttributeProto.SPARSE_TENSOR: "sparse_tensor",
+    AttributeProto.TYPE_PROTO: "tp",
+}
+
 
 def label(node: NodeProto) -> str:
     """A node as messages call it."""
@@ -32,6 +40,9 @@ def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int]) -> No
         _check_outputs(node, schema)
         _check_attributes(node, schema)
         for graph in subgraphs(node):
+            if node.op_type == "If" and len(graph.output) != len(node.output):
+                given, wanted = len(graph.output), len(node.output)
+                raise _invalid(node, f"a branch of it gives {given} values for its {wanted} outputs")
             check_operators(graph.node, opsets)
 
 
@@ -113,6 +124,8 @@ def _check_attributes(node: NodeProto, schema: OpSchema) -> None:
         if attribute.type != wanted.value:
             kind = AttributeProto.AttributeType.Name(attribute.type).lower()
             raise _invalid(node, f"its attribute {attribute.name} is a {kind}, but must be a {wanted.name.lower()}")
+        if attribute.type in _FIELDS and not attribute.HasField(_FIELDS[attribute.type]):
+            raise _invalid(node, f"its attribute {attribute.name} has no value")
     for name, formal in schema.attributes.items():
         if formal.required and name not in given:
             raise _invalid(node, f"its attribute {name} is missing")

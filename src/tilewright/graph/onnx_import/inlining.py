@@ -55,7 +55,10 @@ def function_body(node: Node, proto: NodeProto, input_types: Sequence[TypeProto 
     if version is None:
         return None
     types = [b"" if known is None else known.SerializeToString() for known in input_types]
-    found = schema.get_context_dependent_function_with_opset_version(version, proto.SerializeToString(), types)
+    try:
+        found = schema.get_context_dependent_function_with_opset_version(version, proto.SerializeToString(), types)
+    except (ValueError, RuntimeError):  # the attributes or types do not say what the function is
+        return None
     return FunctionProto.FromString(found) if found else None
 
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from tilewright import te
 from tilewright.graph.operators.precision import wide_dtype, widen
 from tilewright.graph.operators.reductions import Reduction
-from tilewright.graph.operators.registry import Call, operator
+from tilewright.graph.operators.registry import Call, MisfitError, operator
 from tilewright.graph.operators.softmax import log_softmax_over
 from tilewright.te import Expr, Tensor
 
 
 @operator("NegativeLogLikelihoodLoss")
 def negative_log_likelihood(call: Call) -> Tensor:
+    _check_shapes(call)
     return _loss(call, call.tensor(0))
 
 
@@ -21,8 +22,17 @@ def negative_log_likelihood(call: Call) -> Tensor:
 def softmax_cross_entropy(call: Call) -> tuple[Tensor, ...]:
     """With the logarithms of the softmax as a second output."""
     scores = call.tensor(0)
+    _check_shapes(call)
     logarithms = log_softmax_over(call, scores, Reduction(scores.shape, (1,), keeps_dims=True), scores.dtype)
     return _loss(call, logarithms), logarithms
+
+
+def _check_shapes(call: Call) -> None:
+    scores, target, weight = call.tensor(0), call.tensor(1), call.optional(2)
+    if scores.ndim < 2 or (scores.shape[0], *scores.shape[2:]) != target.shape:
+        raise MisfitError(f"there are targets of shape {target.shape} for scores of shape {scores.shape}")
+    if weight is not None and weight.shape != scores.shape[1:2]:
+        raise MisfitError(f"there are weights of shape {weight.shape} for {scores.shape[1]} classes")
 
 
 def _loss(call: Call, likelihood: Tensor) -> Tensor:

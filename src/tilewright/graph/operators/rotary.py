@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tilewright import te
 from tilewright.graph.operators.indexing import from_front
-from tilewright.graph.operators.registry import Call, NotCompilableError, operator
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 
@@ -19,6 +19,8 @@ def rotary_embedding(call: Call) -> Tensor:
         raise NotCompilableError(f"RotaryEmbedding has an input of shape {X.shape} and {num_heads} heads")
     size = X.shape[-1] // num_heads if X.ndim == 3 else X.shape[-1]
     num_rotated = call.attribute("rotary_embedding_dim", 0) or size
+    if not 0 < num_rotated <= size:
+        raise MisfitError(f"it rotates {num_rotated} of {size} elements of a head")
     cosine, sine = _cached(call, 1), _cached(call, 2)
     rotated = _interleaved if call.attribute("interleaved", 0) else _halves
 
