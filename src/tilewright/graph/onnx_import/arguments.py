@@ -57,7 +57,8 @@ def _schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema:
             f"{label(node)}: there is no operator {node.op_type} {where}; export the model with operators of ONNX "
             f"only, or with the operator as a function of the model"
         )
-    if schema.deprecated:
+    # GroupNormalization came back in another form; what was exported with the first one is still run.
+    if schema.deprecated and get_schema(node.op_type, domain=domain).deprecated:
         raise UnsupportedOperatorError(
             f"{label(node)}: ONNX has withdrawn the operator {node.op_type} by opset {opset}; "
             f"export the model again with the operator that took its place"

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto
+from onnx.helper import make_attribute
+from onnx.numpy_helper import to_array
+
 from tilewright.graph.graph import ONNX, Node
-from tilewright.graph.onnx_protos import elem_type
+from tilewright.graph.onnx_protos import elem_type, subgraphs
 from tilewright.graph.types import Constants, Types
 
 
@@ -34,9 +40,9 @@ def _cast_like(node: Node, types: Types) -> Node:
 
 
 def _resize(node: Node, constants: Constants) -> Node:
-    """An operand without elements counts as left out."""
+    """An operand without elements counts as left out, which all of them may be since opset 13, the same otherwise."""
     inputs = tuple("" if name in constants and constants[name].size == 0 else name for name in node.inputs)
-    return replace(node, inputs=inputs)
+    return replace(node, inputs=inputs, opset=max(node.opset, 13))
 
 
 def _batch_normalization(node: Node) -> Node:
@@ -45,3 +51,26 @@ def _batch_normalization(node: Node) -> Node:
         return node
     attributes = {name: value for name, value in node.attributes.items() if name == "epsilon"}
     return replace(node, outputs=node.outputs[:1], attributes=attributes, opset=14)
+
+
+def with_old_resizes(model: ModelProto) -> ModelProto:
+    """The model, converted from before opset 11, with what places of images meant then.
+
+    They are divided by the scale, and the nearest is the one before, or after in a smaller image. The converter of onnx
+    leaves out the attributes that say so, and their defaults are other ones.
+    """
+    _keep_old_resizes(model.graph, {})
+    return model
+
+
+def _keep_old_resizes(graph: GraphProto, outer: Mapping[str, TensorProto]) -> None:
+    constants = {**outer, **{tensor.name: tensor for tensor in graph.initializer}}
+    for node in graph.node:
+        if node.op_type == "Constant":
+            constants.update((node.output[0], a.t) for a in node.attribute if a.name == "value")
+        elif node.op_type == "Resize":
+            is_smaller = node.input[2] in constants and bool(np.all(to_array(constants[node.input[2]]) <= 1))
+            node.attribute.append(make_attribute("coordinate_transformation_mode", "asymmetric"))
+            node.attribute.append(make_attribute("nearest_mode", "ceil" if is_smaller else "floor"))
+        for inner in subgraphs(node):
+            _keep_old_resizes(inner, constants)

@@ -15,6 +15,7 @@ from tilewright.errors import ModelError, UsageError
 from tilewright.graph.graph import ONNX
 from tilewright.graph.onnx_import.arguments import check_operators
 from tilewright.graph.onnx_import.conversion import at_opset, with_functions_inlined
+from tilewright.graph.onnx_import.normal_forms import with_old_resizes
 from tilewright.graph.onnx_protos import normal_domain, texts
 
 OLDEST_OPSET = 11
@@ -130,7 +131,7 @@ def _at_known_opset(model: ModelProto) -> ModelProto:
             f"the model has a Scan of opset {opset}, which onnx cannot convert; export it with opset 9 or newer"
         )
     try:
-        return at_opset(model, OLDEST_OPSET)
+        return with_old_resizes(at_opset(model, OLDEST_OPSET))
     except ModelError as error:
         raise ModelError(
             f"the model uses opset {opset}, older than {OLDEST_OPSET}, and onnx cannot convert it: {error}; "
