@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.graph.operators.nodes import check, reference, run, run_channels_last, uniform
-from tilewright.graph.operators import NotCompilableError
+from tilewright.graph.operators import MisfitError, NotCompilableError
 
 MAX_CASES: list[tuple[int, dict[str, Any]]] = [
     (1, {"kernel_size": 3, "stride": 2, "padding": 1}),
@@ -134,3 +134,54 @@ def test_a_large_window_of_half_floats_does_not_overflow() -> None:
 def test_a_kernel_of_other_dimensions_is_not_compiled() -> None:
     with pytest.raises(NotCompilableError, match="kernel_shape of 1 for 2 dimensions"):
         run("MaxPool", [np.zeros((1, 1, 4, 4), "float32")], kernel_shape=[2])
+
+
+def _pooled(x: NDArray[Any], kernel: int, stride: int, dilation: int, pad: int, output: int, mode: str) -> NDArray[Any]:
+    """A pool along one axis, window by window. "counted" and "mean" divide by elements with and without padding."""
+    found = []
+    for n in range(output):
+        places = np.arange(kernel) * dilation + n * stride - pad
+        inside = x[places[(places >= 0) & (places < len(x))]]
+        counted = np.count_nonzero((places >= -pad) & (places < len(x) + pad))
+        found.append(inside.max() if mode == "max" else inside.sum() / (counted if mode == "counted" else len(inside)))
+    return np.array(found, np.float32)
+
+
+@pytest.mark.parametrize("mode", ["max", "mean", "counted"])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "dilation", "pad", "ceil_mode", "output"),
+    [
+        (3, 5, 3, 1, 0, 0, 1),
+        (3, 4, 2, 1, 0, 0, 1),
+        (3, 4, 2, 1, 0, 1, 1),
+        (3, 3, 3, 2, 0, 0, 1),
+        (3, 5, 3, 1, 1, 0, 1),
+        (2, 5, 2, 1, 1, 0, 1),
+        (2, 5, 3, 1, 1, 1, 1),
+        (3, 5, 1, 1, 2, 0, 3),
+        (5, 3, 2, 2, 1, 1, 2),
+        (1, 3, 2, 1, 1, 0, 1),
+    ],
+)
+def test_windows_that_exceed_the_input(
+    size: int, kernel: int, stride: int, dilation: int, pad: int, ceil_mode: int, output: int, mode: str
+) -> None:
+    x = uniform(np.random.default_rng(0), 1, 1, size)
+    attributes: dict[str, Any] = {"strides": [stride], "dilations": [dilation], "pads": [pad] * 2}
+    attributes |= {"kernel_shape": [kernel], "ceil_mode": ceil_mode}
+    attributes |= {} if mode == "max" else {"count_include_pad": int(mode == "counted")}
+    expected = _pooled(x[0, 0], kernel, stride, dilation, pad, output, mode)
+    for (got,) in both("MaxPool" if mode == "max" else "AveragePool", x, **attributes):
+        np.testing.assert_allclose(got.reshape(-1), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_the_mean_of_a_window_without_elements_is_zero() -> None:
+    attributes: dict[str, Any] = {"kernel_shape": [2], "strides": [3], "dilations": [2], "pads": [1, 1], "ceil_mode": 1}
+    for (got,) in both("AveragePool", uniform(np.random.default_rng(0), 1, 1, 1), **attributes):
+        np.testing.assert_array_equal(got, np.zeros((1, 1, 1), np.float32))
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_a_window_that_exceeds_the_input_by_more_than_a_stride_does_not_fit(op: str) -> None:
+    with pytest.raises(MisfitError, match="does not fit into its padded input: it spans 5 elements, and there are 3"):
+        run(op, [uniform(np.random.default_rng(0), 1, 1, 3)], kernel_shape=[5], strides=[1])

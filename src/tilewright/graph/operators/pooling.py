@@ -54,7 +54,8 @@ def average_pool(call: Call, layout: Layout) -> Tensor:
                 factors.append(count)
         if not factors:
             return total * (1.0 / number)
-        return total / te.cast(reduce(lambda a, b: a * b, factors) * number, total.dtype)
+        # A window that meets no element at all has the mean 0.
+        return total / te.cast(te.maximum(reduce(operator.mul, factors) * number, 1), total.dtype)
 
     return _pool(call, P, layout, dimensions, "sum", lambda x: x, mean)
 
@@ -93,7 +94,7 @@ def _pool_windows(call: Call, layout: Layout, X: Tensor) -> tuple[Window, ...]:
     sizes = layout.spatial(X.shape)
     if len(kernel) != len(sizes):
         raise NotCompilableError(f"{call.node.op} has a kernel_shape of {len(kernel)} for {len(sizes)} dimensions")
-    return windows(call, sizes, kernel)
+    return windows(call, sizes, kernel, may_exceed=True)
 
 
 def _whole(X: Tensor, layout: Layout) -> list[Window]:

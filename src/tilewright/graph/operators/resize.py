@@ -191,7 +191,9 @@ def _line(
             return Fraction(0), (start + end) * (size - 1) / 2
         return (end - start) * (size - 1) / (unrounded - 1), start * (size - 1)
     if mode == "pytorch_half_pixel" and unrounded == 1:
-        return Fraction(0), -half
+        return Fraction(0), Fraction(0)
+    if mode == "tf_half_pixel_for_nn":
+        return 1 / scale, half / scale
     if mode in ("half_pixel", "pytorch_half_pixel"):
         return 1 / scale, half / scale - half
     if mode == "half_pixel_symmetric":

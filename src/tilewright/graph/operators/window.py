@@ -57,8 +57,11 @@ def sliding(call: Call, kernel: Sequence[int], num: int) -> tuple[Sequence[int],
     return strides, dilations, pads
 
 
-def windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[Window, ...]:
-    """The windows of a convolution or a pool over spatial dimensions of these sizes, from the node's attributes."""
+def windows(call: Call, sizes: Sequence[int], kernel: Sequence[int], *, may_exceed: bool = False) -> tuple[Window, ...]:
+    """The windows of a convolution or a pool over spatial dimensions of these sizes, from the node's attributes.
+
+    A pool's window may exceed the padded input.
+    """
     num = len(sizes)
     strides, dilations, pads = sliding(call, kernel, num)
     auto_pad = call.attribute("auto_pad", "NOTSET")
@@ -72,8 +75,13 @@ def windows(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[Wi
         else:
             before, after = (0, 0) if auto_pad == "VALID" else (pads[d], pads[num + d])
             output = _num_windows(size + before + after - reach, size + before, strides[d], is_rounded_up)
-        if output < 1:
-            raise NotCompilableError(f"the kernel of {call.node.op} does not fit into its padded input")
+        if output < 0 or (not may_exceed and size + before + after < reach):
+            raise MisfitError(
+                f"the kernel of {call.node.op} does not fit into its padded input: it spans {reach} elements, and "
+                f"there are {size + before + after}"
+            )
+        if output == 0:
+            raise NotCompilableError(f"the kernel of {call.node.op} is larger than its padded input: nothing comes out")
         found.append(Window(size, kernel[d], strides[d], dilations[d], before, after, output))
     return tuple(found)
 
@@ -84,9 +92,12 @@ def _same_padding(total: int, auto_pad: str) -> tuple[int, int]:
 
 
 def _num_windows(last_start: int, end: int, stride: int, is_rounded_up: bool) -> int:
-    """The windows that start at up to `last_start`; rounded up, one more that still starts before `end`."""
+    """The windows that start at up to `last_start`; rounded up, one more that still starts before `end`.
+
+    The quotient is rounded towards zero: a window that exceeds the padded input by less than a stride counts.
+    """
     if not is_rounded_up:
-        return last_start // stride + 1
+        return int(last_start / stride) + 1
     number = math.ceil(last_start / stride) + 1
     return number - 1 if (number - 1) * stride >= end else number
 
