@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
@@ -110,17 +110,20 @@ def _reads(stage: Tensor) -> list[Read]:
 
 
 class Forms:
-    """The forms of the nodes of a network."""
+    """The forms of the nodes of a network, which are asked for in the order in which they run."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        # Of values whose type is not known ahead, the operator that this comes from: a NonZero, say.
+        self._origins: dict[str, str] = {}
         self._known: BySignature[Form] = BySignature()
         self._view = Form(Kind.VIEW)
 
     def of(self, node: Node, wanted: Sequence[str]) -> Form:
         """What the node is; `wanted` are those of its outputs that somebody reads."""
         graph = self._graph
-        reason = _unholdable(node, graph, wanted)
+        self._add_origins(node, wanted)
+        reason = _unholdable(node, graph, wanted, self._origins)
         if reason:
             return Form(Kind.FALLBACK, reason=reason)
         if node.op in _RESHAPES and node.domain == ONNX and _has_same_size(graph, node.inputs[0], node.outputs[0]):
@@ -137,6 +140,10 @@ class Forms:
             )
         except NotCompilableError as error:
             return Form(Kind.FALLBACK, reason=str(error))
+
+    def _add_origins(self, node: Node, wanted: Sequence[str]) -> None:
+        origin = next((self._origins[name] for name in node.inputs if name in self._origins), node.op)
+        self._origins.update((name, origin) for name in wanted if self._graph.types.get(name) is None)
 
 
 def _form(node: Node, operands: Operands, wanted: Sequence[str]) -> Form:
@@ -159,13 +166,19 @@ def _kind(outputs: Sequence[Tensor]) -> Kind:
     return Kind.MAP
 
 
-def _unholdable(node: Node, graph: Graph, wanted: Sequence[str]) -> str:
-    """Why kernels cannot hold what the node reads or writes; empty where they can."""
+def _unholdable(node: Node, graph: Graph, wanted: Sequence[str], origins: Mapping[str, str]) -> str:
+    """Why kernels cannot hold what the node reads or writes; empty where they can.
+
+    Constants are not asked: an expression may need no more than their values, such as the empty shape of a scalar.
+    """
+    for name in filter(None, node.inputs):
+        if graph.types.get(name) is None and name in origins:
+            return f"it reads {name}, whose type is known only when {origins[name]} has run"
     for name in (*filter(None, node.inputs), *wanted):
         known = graph.types.get(name)
         if known is None:
             return f"the type of {name} is known only when the network runs"
-        if not known.is_compilable:
+        if not known.is_compilable and name not in graph.constants:
             return f"{name} is a {known.dtype} tensor of shape {known.shape}, which kernels do not hold"
     return ""
 
@@ -196,12 +209,14 @@ class Operands:
         self.results: dict[str, Tensor] = {}
         self._numbers: dict[str, Tensor] = {}
 
-    def tensor(self, name: str) -> Tensor:
-        """The value as a tensor; a constant of one element is the number itself."""
+    def tensor(self, name: str) -> Tensor | None:
+        """The value as a tensor; a constant of one element is the number itself, and one of none has no tensor."""
         if name in self.results:
             return self.results[name]
         known = self.types[name]
         assert known is not None
+        if not known.is_compilable:
+            return None
         is_constant = name in self.constants
         if is_constant and math.prod(known.shape) == 1:
             return self._number(name)
