@@ -32,7 +32,17 @@ def test_records_old_and_new_are_read(tmp_path: Path) -> None:
     assert (second.version, second.error_number, second.latency_s) == ("v0.2", 6, None)
 
 
-@pytest.mark.parametrize("broken", ["{", "[]", '{"i": [], "r": [], "v": "v0.6"}', '{"v": "v0.6"}'])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        *("{", "[]", '{"i": [], "r": [], "v": "v0.6"}', '{"v": "v0.6"}', "[" * 200_000, "\0"),
+        line([1e-3]).replace("0.001", f"1{400 * '0'}"),
+        line([float("nan")]),
+        line([-1.0]),
+        line([1e-3], error_number=float("inf")),  # type: ignore[arg-type]
+        line([1e-3]).replace('[\\"8f2c\\", 64, 64]', "[" * 2000),
+    ],
+)
 def test_a_broken_line_is_named(tmp_path: Path, broken: str) -> None:
     path = tmp_path / "log.json"
     path.write_text(line([1e-3]) + "\n" + broken + "\n")

@@ -7,6 +7,7 @@ A line holds the task, the steps of the schedule, and the costs:
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 from tilewright.errors import RecordFormatError
 from tilewright.records.log import file_error
 
+_MOST_CHARACTERS = 300
 _NO_COST_S = 1e9  # failed runs are written with 1e10 seconds
 
 
@@ -50,15 +52,16 @@ def read_ansor_log(path: str | os.PathLike[str]) -> Iterator[AnsorRecord]:
                 continue
             try:
                 yield _parse_line(line)
-            except (ValueError, TypeError, LookupError) as error:
+            except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+                reason = str(error)[:_MOST_CHARACTERS]
                 raise RecordFormatError(
                     f"{os.fspath(path)}:{number}: not a record of the auto-scheduler "
-                    f"({type(error).__name__}: {error}); remove the line"
+                    f"({type(error).__name__}: {reason}); remove the line"
                 ) from error
 
 
 def _parse_line(text: bytes) -> AnsorRecord:
-    """One line; ValueError, TypeError or LookupError if it has another form."""
+    """One line; ValueError, TypeError, LookupError, OverflowError or RecursionError if it has another form."""
     data = json.loads(text)
     task, (_, steps) = data["i"]
     costs, error_number, _, time = data["r"]
@@ -67,8 +70,15 @@ def _parse_line(text: bytes) -> AnsorRecord:
         workload_key=tuple(key) if isinstance(key, list) else (key,),
         target=str(task[1]),
         steps=tuple((str(step[0]), *step[1:]) for step in steps),
-        costs_s=tuple(float(cost) for cost in costs),
+        costs_s=tuple(map(_seconds, costs)),
         error_number=int(error_number),
-        time=float(time),
+        time=_seconds(time),
         version=str(data["v"]),
     )
+
+
+def _seconds(value: float) -> float:
+    number = float(value)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"a time is a number of seconds, got {number}")
+    return number

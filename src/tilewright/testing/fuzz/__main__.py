@@ -18,6 +18,7 @@ ALL = "all"
 KINDS = {
     "graphs": ("graphs", "Graphs", "random ONNX graphs, against onnxruntime"),
     "onnx": ("onnx_files", "OnnxFiles", "changed ONNX files, imported, compiled and run"),
+    "records": ("record_files", "RecordFiles", "changed record files: read, listed, tuned from and compiled"),
     "schedules": ("schedules", "Schedules", "random schedules of random programs, against NumPy"),
     "artifacts": ("artifacts", "Artifacts", "compiled models changed behind their checksums: refused, or they run"),
 }

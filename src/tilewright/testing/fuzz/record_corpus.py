@@ -1,0 +1,92 @@
+"""What the fuzzer of record files begins with: a small network, and records of programs of its tasks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import onnx.parser
+
+from tilewright.codegen import Target
+from tilewright.graph.groups import Partition
+from tilewright.graph.pipeline import partition_network
+from tilewright.records import Names, Record, names_of
+from tilewright.schedule import Trace
+from tilewright.space import SpaceOptions, derive
+from tilewright.task import Task
+from tilewright.testing.schedules import random_schedule
+
+TARGET = Target.native()
+THREADS = 1
+HEADER = '{"tilewright_records": 1, "tool_version": "0.0", "created": 0.0}'
+_NETWORK = """
+<ir_version: 8, opset_import: ["" : 17]> net (float[6,20] x, float[1,3,9,9] z) => (y, s, c)
+<float[20,12] w, float[4,3,3,3] k, float[4] b> {
+  a = MatMul(x, w) y = Relu(a) t = Tanh(x) s = ReduceSum<keepdims = 0>(t)
+  c = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(z, k, b)
+}"""
+_ROWS_A_SKETCH = 2
+_RANDOM_SCHEDULES = 6
+_MAX_STEPS = 12
+
+
+@cache
+def network() -> Partition:
+    """The tasks: a product, a sum, a convolution. They are few, so that no other processes compile them."""
+    model = onnx.parser.parse_model(_NETWORK)
+    rng = np.random.default_rng(0)
+    for name, shape in (("w", (20, 12)), ("k", (4, 3, 3, 3)), ("b", (4,))):
+        array = rng.standard_normal(shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    return partition_network(model)
+
+
+@cache
+def records_of_tasks() -> tuple[tuple[Record, ...], ...]:
+    """Of each task: programs of its space and programs by chance, that ran and that failed, under two sets of names."""
+    rng = np.random.default_rng(0)
+    return tuple(tuple(_records(weighted.task, rng)) for weighted in network().tasks)
+
+
+def _records(task: Task, rng: np.random.Generator) -> list[Record]:
+    traces = [
+        sketch.trace(row)
+        for sketch in derive(task, SpaceOptions(TARGET, THREADS))[:4]
+        for row in sketch.sample(rng, _ROWS_A_SKETCH)
+    ]
+    traces += [random_schedule(task, rng, int(rng.integers(1, _MAX_STEPS))).trace for _ in range(_RANDOM_SCHEDULES)]
+    records = [_record(task, trace, float(rng.uniform(1e-5, 1e-3))) for trace in traces]
+    failed = replace(records[0], status="RUN_ERROR", latency_s=None, runs_s=(), error="the runner died of SIGSEGV")
+    renamed = replace(records[1], trace=Trace(), names=_other_names(task))
+    return [*records, failed, renamed, replace(records[2], pace=1.25)]
+
+
+def _record(task: Task, trace: Trace, latency_s: float) -> Record:
+    return Record(
+        task=task.hash,
+        workload=f"net/{task.name}",
+        target=str(TARGET),
+        threads=THREADS,
+        trace=trace,
+        status="OK",
+        latency_s=latency_s,
+        runs_s=(latency_s, 1.1 * latency_s),
+        build_s=0.01,
+        time=1.7e9,
+        names=names_of(task),
+    )
+
+
+def _other_names(task: Task) -> Names:
+    return tuple((f"T{n}", *(f"a{m}" for m in range(len(own) - 1))) for n, own in enumerate(names_of(task)))
+
+
+def ansor_lines() -> list[str]:
+    """Two lines of a log of the auto-scheduler, as it writes them now and as it did."""
+    steps = [["SP", 2, 0, 64, [2, 1, 4], 1], ["RE", 2, [0, 1, 2, 3]], ["AN", 2, 0, 3]]
+    task = ['["8f2c", 64, 64]', "llvm -keys=cpu", [4, 64, 64, 0, 0, 0, 0, 0], "", 1, []]
+    new = {"i": [task, [[], steps]], "r": [[2e-3, 4e-3], 0, 0.5, 1600000000], "v": "v0.6"}
+    old = {"i": [task[:2], [[], steps]], "r": [[1e10], 6, 0.5, 1600000000], "v": "v0.2"}
+    return [json.dumps(new), json.dumps(old)]
