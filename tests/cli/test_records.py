@@ -27,6 +27,21 @@ def test_list_has_one_line_for_each_task(path: str, capsys: pytest.CaptureFixtur
     assert lines[2] == ["-", "bad0", "2", "1", "1", "none", "valid", TARGET]
 
 
+def test_programs_that_were_measured_again_are_one_trial(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    RecordLog(path).extend([record(latency_s=2.5e-3, time=2.0), record(latency_s=1.25e-3, time=2.0)])
+    assert main(["records", "list", path]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[3:5] == ["3", "1"]
+
+
+def test_tune_and_list_count_the_same_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "gmm.jsonl")
+    for trials in ("3", "4"):
+        assert main(["tune", "gmm:16x16x16", "--trials", trials, "--threads", "1", "--records", path]) == 0
+        assert f"trials: {trials} in " in capsys.readouterr().out
+        assert main(["records", "list", path]) == 0
+        assert capsys.readouterr().out.splitlines()[1].split()[3] == trials
+
+
 def test_best_prints_the_trace_to_paste(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["records", "best", path, "--task", "5f"]) == 0
     first, *trace = capsys.readouterr().out.splitlines()

@@ -17,7 +17,8 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     """Add the subcommand to the program's parser."""
     parser = subcommands.add_parser("records", help="look into record files", description="Look into record files.")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    shown = _add_action(actions, "list", "one line for each task: trials, failures and the best latency")
+    summary = "one line for each task: trials (a program that was measured again is one), failures and the best latency"
+    shown = _add_action(actions, "list", summary)
     shown.set_defaults(run=run_list)
     best = _add_action(actions, "best", "the best record of each task, with the trace to paste")
     best.add_argument("--task", default="", metavar="HASH", help="only tasks whose hash begins so")
@@ -88,13 +89,14 @@ def _read(files: Sequence[str]) -> list[Record]:
 
 
 def _summary(key: Key, records: list[Record]) -> tuple[str, ...]:
-    from tilewright.records import fastest
+    from tilewright.records import fastest, latest
 
     best = fastest(records)
-    num_failed = sum(record.latency_s is None for record in records)
+    trials = latest(records)
+    num_failed = sum(record.latency_s is None for record in trials)
     latency = "none valid" if best is None or best.latency_s is None else _milliseconds(best.latency_s)
     name = next((record.workload for record in records if record.workload), "-")
-    return (name, key.task[:_HASH_DIGITS], str(key.threads), str(len(records)), str(num_failed), latency, key.target)
+    return (name, key.task[:_HASH_DIGITS], str(key.threads), str(len(trials)), str(num_failed), latency, key.target)
 
 
 def _milliseconds(seconds: float) -> str:

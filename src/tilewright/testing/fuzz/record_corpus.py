@@ -1,4 +1,4 @@
-"""What the fuzzer of record files begins with: a small network, and records of programs of its tasks."""
+"""What the fuzzer of record files begins with: small networks, and records of programs of their tasks."""
 
 from __future__ import annotations
 
@@ -21,33 +21,37 @@ from tilewright.testing.schedules import random_schedule
 TARGET = Target.native()
 THREADS = 1
 HEADER = '{"tilewright_records": 1, "tool_version": "0.0", "created": 0.0}'
-_NETWORK = """
-<ir_version: 8, opset_import: ["" : 17]> net (float[6,20] x, float[1,3,9,9] z) => (y, s, c)
-<float[20,12] w, float[4,3,3,3] k, float[4] b> {
-  a = MatMul(x, w) y = Relu(a) t = Tanh(x) s = ReduceSum<keepdims = 0>(t)
-  c = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(z, k, b)
-}"""
+_NETWORKS = (
+    "(float[6,20] x) => (y) <float[20,12] w> { a = MatMul(x, w) y = Relu(a) }",
+    "(float[6,20] x) => (y) { t = Tanh(x) y = ReduceSum<keepdims = 0>(t) }",
+    "(float[1,3,9,9] x) => (y) <float[4,3,3,3] w> { y = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w) }",
+)
 _ROWS_A_SKETCH = 2
 _RANDOM_SCHEDULES = 6
 _MAX_STEPS = 12
 
 
 @cache
-def network() -> Partition:
-    """The tasks: a product, a sum, a convolution. They are few, so that no other processes compile them."""
-    model = onnx.parser.parse_model(_NETWORK)
-    rng = np.random.default_rng(0)
-    for name, shape in (("w", (20, 12)), ("k", (4, 3, 3, 3)), ("b", (4,))):
-        array = rng.standard_normal(shape).astype(np.float32)
-        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+def networks() -> tuple[Partition, ...]:
+    """A product, a sum, a convolution."""
+    return tuple(map(_network, _NETWORKS))
+
+
+def _network(text: str) -> Partition:
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> net {text}')
+    for value in list(model.graph.value_info):
+        if value.name == "w":
+            shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+            array = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+            model.graph.initializer.append(onnx.numpy_helper.from_array(array, "w"))
     return partition_network(model)
 
 
 @cache
-def records_of_tasks() -> tuple[tuple[Record, ...], ...]:
-    """Of each task: programs of its space and programs by chance, that ran and that failed, under two sets of names."""
-    rng = np.random.default_rng(0)
-    return tuple(tuple(_records(weighted.task, rng)) for weighted in network().tasks)
+def records_of(number: int) -> tuple[Record, ...]:
+    """Of the tasks of a network: programs of the space and by chance, some of which failed, in two sets of names."""
+    rng = np.random.default_rng(number)
+    return tuple(record for weighted in networks()[number].tasks for record in _records(weighted.task, rng))
 
 
 def _records(task: Task, rng: np.random.Generator) -> list[Record]:
