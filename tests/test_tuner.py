@@ -37,6 +37,21 @@ def test_the_result_compiles_to_a_kernel_that_computes_the_task() -> None:
     np.testing.assert_allclose(result.compile()(a, b), a @ b, rtol=1e-4, atol=1e-4)
 
 
+def test_the_result_prints_as_a_few_lines(tmp_path: Path) -> None:
+    result = tune(TASK, trials=2, threads=1, records=tmp_path / "gmm.jsonl")
+    best = replace(result.best, latency_s=1e-5)
+    shown = replace(result, best=best, elapsed_s=1.25, path="gmm.jsonl")
+    assert result.path == str(tmp_path / "gmm.jsonl")
+    assert str(shown).splitlines() == [
+        f"task: {TASK.name}",
+        "best: 0.01 ms, 21.5 GFLOP/s on 1 threads",
+        "trials: 2 in 1.2 s",
+        "records: gmm.jsonl",
+    ]
+    assert str(replace(shown, path=None)).splitlines()[-1] == "trials: 2 in 1.2 s"
+    assert repr(shown) == f"<TuneResult of {TASK.name}: 0.01 ms, 21.5 GFLOP/s after 2 trials>"
+
+
 def test_any_expression_is_tuned_the_same_way() -> None:
     x = te.placeholder((30, 70), name="X")
     k = te.reduce_axis(70, name="k")
@@ -172,6 +187,7 @@ def test_interrupted_it_saves_says_so_and_leaves_no_process(tmp_path: Path) -> N
     _, errors = tuner.communicate(timeout=60)
     assert tuner.returncode == 130
     assert "every finished trial is in" in errors
+    assert errors.splitlines()[-1] == f"the best so far: tilewright records best {path}"
     assert len(list(read_records(path))) >= 20
     children = subprocess.run(["pgrep", "-P", str(tuner.pid)], capture_output=True, text=True, check=False)
     assert children.stdout == ""

@@ -7,7 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 
@@ -59,17 +59,36 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class TuneResult:
-    """What tuning found. `best` is the best record; `compile` makes a kernel of it."""
+    """What tuning found. `best` is the best record; `compile` makes a kernel of it; it prints as a few lines."""
 
     task: Task
     target: Target
     threads: int
     best: Record
-    records: tuple[Record, ...] = field(repr=False)
+    records: tuple[Record, ...]
     elapsed_s: float = 0.0
+    path: str | None = None
+    """The file that has the records."""
 
     def compile(self) -> Kernel:
         return build(self.best.trace.apply(self.task), self.target, self.threads)
+
+    def __str__(self) -> str:
+        lines = [
+            f"task: {self.task.name}",
+            f"best: {self._speed} on {self.threads} threads",
+            f"trials: {len(self.records)} in {self.elapsed_s:.1f} s",
+        ]
+        return "\n".join(lines if self.path is None else [*lines, f"records: {self.path}"])
+
+    def __repr__(self) -> str:
+        return f"<TuneResult of {self.task.name}: {self._speed} after {len(self.records)} trials>"
+
+    @property
+    def _speed(self) -> str:
+        latency_s = self.best.latency_s
+        assert latency_s is not None, "the best ran"
+        return f"{latency_s * 1e3:.4g} ms, {self.task.flop / latency_s / 1e9:.1f} GFLOP/s"
 
 
 def tune(
@@ -157,9 +176,9 @@ class Tuner:
                 if not self.round(measurer, log, num_trials, lambda last: on_progress(self._progress(last, trials))):
                     break
             best = self.compare_finalists(measurer, log)
-        return TuneResult(
-            self.task, self.target, self.threads, best, tuple(self.records), time.monotonic() - self.started_s
-        )
+        elapsed_s = time.monotonic() - self.started_s
+        path = None if log is None else str(log.path)
+        return TuneResult(self.task, self.target, self.threads, best, tuple(self.records), elapsed_s, path)
 
     def resume(self, records: Iterable[Record]) -> None:
         """Take up those of the records that are of this task, target and number of threads: they count as trials."""

@@ -100,7 +100,7 @@ def test_nothing_to_tune_leaves_no_command_that_fails(folder: Path, capsys: pyte
     onnx.save(onnx.parser.parse_model(f"{HEADER} (float[0] x) => (float[0] y) {{ y = Exp(x) }}"), folder / "net.onnx")
     assert main(["tune", "net.onnx", "--trials", "3", "--threads", "1"]) == 0
     *_, last = capsys.readouterr().out.splitlines()
-    assert last == "use it: tilewright compile net.onnx -o net.tw"
+    assert last == "use it: tilewright compile net.onnx --threads 1 -o net.tw"
     assert main(last.removeprefix("use it: tilewright ").split()) == 0
 
 

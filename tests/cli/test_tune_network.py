@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import pytest
 
 from tests.cli.tiny_model import NUM_TASKS, write_tiny_model
 from tilewright.cli import main, tune_network
+from tilewright.graph import choice
 from tilewright.graph.artifact import load
 from tilewright.records import read_records
+from tilewright.runtime import Timing
 from tilewright.task_scheduler import NetworkProgress
 
 TRIALS = 2 * NUM_TASKS
@@ -24,6 +27,13 @@ COMMAND = ["tune", "tiny.onnx", "--trials", str(TRIALS), "--threads", "1"]
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_tiny_model(tmp_path)
+    measure_as(monkeypatch, untuned_s=2e-3, tuned_s=1e-3)
+
+
+def measure_as(monkeypatch: pytest.MonkeyPatch, untuned_s: float, tuned_s: float) -> None:
+    """What the comparison at the end finds, whatever this machine is busy with."""
+    found = choice.Choice(Timing(1, (untuned_s,)), Timing(1, (tuned_s,)))
+    monkeypatch.setattr(choice, "compare", lambda *_: found)
 
 
 def test_the_tuned_model_is_written_and_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +48,28 @@ def test_the_tuned_model_is_written_and_runs(capsys: pytest.CaptureFixture[str])
     assert {record.workload.split("/")[0] for record in read_records("tiny.jsonl")} == {"tiny"}
     assert len(load("tuned.tw").kernels) == NUM_TASKS
     assert main(["run", "tuned.tw", "--random"]) == 0
+
+
+def test_a_tuned_network_that_is_slower_is_not_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure_as(monkeypatch, untuned_s=1e-3, tuned_s=1.05e-3)
+    assert main([*COMMAND, "-o", "tuned.tw"]) == 0
+    lines = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    assert list(lines) == ["before", "after", "trials", "kept", "records", "artifact", "use it"]
+    assert lines["before"] == "1 ms with zero trials, measured"
+    assert lines["after"].startswith("1.05 ms, measured in turns; 0.95 times as fast")
+    assert lines["kept"] == "the programs with zero trials, which are faster in the network; tune it for longer"
+    assert main(["compile", "tiny.onnx", "--threads", "1", "-o", "untuned.tw"]) == 0
+    assert Path("tuned.tw").read_bytes() == Path("untuned.tw").read_bytes()
+
+
+def test_without_a_gain_the_next_command_leaves_the_records_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure_as(monkeypatch, untuned_s=1e-3, tuned_s=1.05e-3)
+    assert main(COMMAND) == 0
+    assert "use it: tilewright compile tiny.onnx --threads 1 -o tiny.tw" in capsys.readouterr().out
 
 
 def test_an_interrupt_is_saved_and_the_same_command_goes_on(
@@ -60,12 +92,12 @@ def test_an_interrupt_is_saved_and_the_same_command_goes_on(
     monkeypatch.setattr(tune_network.Display, "show", show)
     assert main(COMMAND) == 0
     assert list(read_records("tiny.jsonl"))[: len(before)] == before
-    assert "use it: tilewright compile tiny.onnx --records tiny.jsonl -o tiny.tw" in capsys.readouterr().out
+    assert "use it: tilewright compile tiny.onnx --records tiny.jsonl --threads 1 -o tiny.tw" in capsys.readouterr().out
 
 
 def start_tuner(trials: int) -> subprocess.Popen[str]:
     """The command in a process of its own; interrupts work there even if they are ignored here."""
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "tilewright", *COMMAND]
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "tilewright", *COMMAND, "-o", "my model.tw"]
     command[command.index("--trials") + 1] = str(trials)
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -80,6 +112,16 @@ def wait_for_tasks(num_tasks: int) -> None:
     pytest.fail(f"no records of {num_tasks} tasks within a minute")
 
 
+def check_command_of_what_was_found(errors: str) -> None:
+    """The last line has a command that writes the model that was asked for."""
+    *_, last = errors.splitlines()
+    _, command = last.split("the model with what was found so far: tilewright ")
+    assert command == "compile tiny.onnx --records tiny.jsonl --threads 1 -o 'my model.tw'"
+    assert not Path("my model.tw").exists()
+    assert main(shlex.split(command)) == 0
+    assert len(load("my model.tw").kernels) == NUM_TASKS
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
 def test_a_tuner_that_is_stopped_goes_on_with_the_next_task_and_measures_nothing_again(stop: signal.Signals) -> None:
     tuner = start_tuner(600)
@@ -90,6 +132,7 @@ def test_a_tuner_that_is_stopped_goes_on_with_the_next_task_and_measures_nothing
         assert tuner.returncode == 130
         assert "Traceback" not in errors
         assert "every finished trial is in tiny.jsonl: the same command goes on from there" in errors
+        check_command_of_what_was_found(errors)
     before = list(read_records("tiny.jsonl"))
     num_trials = len(before) + 24
     resumed = start_tuner(num_trials)

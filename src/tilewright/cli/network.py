@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -157,6 +159,19 @@ def compile_partition(partition: Partition, records: str | None, target: Target,
     line.finish()
     num_tuned = sum(found.best is not None for found in programs.values())
     return Compiled(model, len(partition.tasks), num_tuned)
+
+
+def compile_command(arguments: argparse.Namespace, records: str | None, output: str) -> str:
+    """The command that compiles the model of `arguments`, as they say, with what the records hold."""
+    words = ["tilewright", "compile", arguments.workload]
+    if records is not None:
+        words += ["--records", records]
+    words += [word for text in arguments.shape for word in ("--shape", text)]
+    if arguments.target != DEFAULT_TARGET:
+        words += ["--target", arguments.target]
+    if arguments.threads is not None:
+        words += ["--threads", str(arguments.threads)]
+    return shlex.join([*words, "-o", output])
 
 
 def open_session(model: CompiledModel | str, threads: int | None = None) -> InferenceSession:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tilewright.cli import network
 from tilewright.cli.status_line import StatusLine
+from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     parser.add_argument("--budget", metavar="TIME", help="stop after this time, such as 90s, 5m or 1h")
     parser.add_argument("--records", metavar="FILE", help="append every trial to FILE, and go on from what it holds")
-    parser.add_argument("--target", default="llvm -mcpu=native", metavar="T")
+    parser.add_argument("--target", default=DEFAULT_TARGET, metavar="T", help="default: %(default)s")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of the kernel (default: all cores)")
     parser.add_argument(
         "--cost-model",
@@ -103,10 +106,20 @@ def _tune_workload(arguments: argparse.Namespace) -> None:
         )
     except KeyboardInterrupt:
         display.finish()
-        print(f"interrupted; every finished trial is in {path}: the same command goes on from there", file=sys.stderr)
+        print(_how_to_go_on(path), file=sys.stderr)
         raise
     display.finish()
-    print(summary(result, arguments.workload, path))
+    print(summary(result))
+
+
+def _how_to_go_on(path: str) -> str:
+    """After an interrupt."""
+    if not os.path.exists(path):
+        return "interrupted before the first trial; the same command starts again"
+    return (
+        f"interrupted; every finished trial is in {path}: the same command goes on from there\n"
+        f"the best so far: {shlex.join(['tilewright', 'records', 'best', path])}"
+    )
 
 
 def parse_time(text: str | None) -> float | None:
@@ -162,17 +175,7 @@ def failures(statuses: Mapping[str, int]) -> str:
     return f"errors {num_errors}  time-outs {num_timeouts}"
 
 
-def summary(result: TuneResult, workload: str, path: str) -> str:
+def summary(result: TuneResult) -> str:
     """The last lines: the best latency, the records, how to use them, and the trace to paste."""
-    latency_s = result.best.latency_s or 0.0
-    speed = result.task.flop / latency_s / 1e9 if latency_s else 0.0
-    return "\n".join(
-        [
-            f"best: {latency_s * 1e3:.4f} ms, {speed:.1f} GFLOP/s on {result.threads} threads",
-            f"trials: {len(result.records)} in {result.elapsed_s:.1f} s",
-            f"records: {path}",
-            f"use it: tilewright records best {path}",
-            "trace:",
-            str(result.best.trace),
-        ]
-    )
+    command = shlex.join(["tilewright", "records", "best", result.path or ""])
+    return "\n".join([str(result), f"use it: {command}", "trace:", str(result.best.trace)])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tilewright.cli import arrays, chosen, network
 from tilewright.cli.compile import write_artifact
@@ -14,6 +17,7 @@ from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
     from tilewright.cli.network import Compiled
+    from tilewright.graph.choice import Choice
     from tilewright.graph.groups import Partition
     from tilewright.task import Task
     from tilewright.task_scheduler import NetworkProgress, NetworksResult
@@ -24,6 +28,7 @@ _REPEATS = 5
 def run(arguments: argparse.Namespace) -> None:
     """Tune, write the compiled model if one is asked for, and print what was found."""
     from tilewright.codegen import Target
+    from tilewright.graph.choice import compare
 
     _check_options(arguments)
     target, threads = Target.parse(arguments.target), chosen.num_threads(arguments)
@@ -31,25 +36,25 @@ def run(arguments: argparse.Namespace) -> None:
     path = arguments.records or f"{name}.jsonl"
     partition = network.partition_of(arguments)
     print(f"tuning {arguments.workload}, {len(partition.tasks)} tasks; records in {path}", file=sys.stderr)
-    before_s = _measured_s(network.compile_partition(partition, None, target, threads), arguments.workload)
+    untuned = network.compile_partition(partition, None, target, threads)
+    inputs = arrays.random_inputs(untuned.model.inputs, network.read_onnx(arguments.workload))
+    before_s = _measured_s(untuned, inputs)
     print(f"with zero trials: {_milliseconds(before_s)}", file=sys.stderr)
-    display = Display()
     try:
-        result = _tune(arguments, partition, before_s, path, display)
+        result = _tune(arguments, partition, before_s, path)
+        # Where no task has a kernel nothing is tuned, and there are no records.
+        tuned = network.compile_partition(partition, path, target, threads) if result.tasks else untuned
+        choice = compare(network.open_session(untuned.model), network.open_session(tuned.model), inputs)
     except KeyboardInterrupt:
-        display.finish()
-        print(f"interrupted; every finished trial is in {path}: the same command goes on from there", file=sys.stderr)
+        print(_how_to_go_on(arguments, path), file=sys.stderr)
         raise
-    display.finish()
-    # Where no task has a kernel nothing is tuned, and there are no records.
-    records = path if result.tasks else None
-    tuned = network.compile_partition(partition, records, target, threads)
-    written = [] if records is None else [f"records: {records}"]
+    lines = _summary(result, tuned, choice)
+    records = path if result.tasks and choice.takes_tuned else None
+    if result.tasks:
+        lines.append(f"records: {path}")
     if arguments.output:
-        written += write_artifact(tuned.model, arguments.output)
-    after_s = _measured_s(tuned, arguments.workload)
-    print("\n".join([*_summary(result, tuned, before_s, after_s), *written]))
-    print(f"use it: {_next_command(arguments, records)}")
+        lines += write_artifact((tuned if choice.takes_tuned else untuned).model, arguments.output)
+    print("\n".join([*lines, f"use it: {_next_command(arguments, records)}"]))
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
@@ -64,9 +69,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
         network.check_place("-o", arguments.output)
 
 
-def _tune(
-    arguments: argparse.Namespace, partition: Partition, before_s: float, path: str, display: Display
-) -> NetworksResult:
+def _tune(arguments: argparse.Namespace, partition: Partition, before_s: float, path: str) -> NetworksResult:
     from tilewright.codegen import Target
     from tilewright.task_scheduler import Network, TaskScheduler
 
@@ -82,17 +85,20 @@ def _tune(
         search=arguments.search,
         cost_model=arguments.cost_model,
     )
-    return scheduler.tune(
-        arguments.trials, records=path, budget_s=parse_time(arguments.budget), on_progress=display.show
-    )
+    display = Display()
+    try:
+        return scheduler.tune(
+            arguments.trials, records=path, budget_s=parse_time(arguments.budget), on_progress=display.show
+        )
+    finally:
+        display.finish()
 
 
-def _measured_s(compiled: Compiled, model: str) -> float:
+def _measured_s(compiled: Compiled, inputs: Mapping[str, Any]) -> float:
     """The median latency of a few runs here."""
     from tilewright.runtime import measure
 
     session = network.open_session(compiled.model)
-    inputs = arrays.random_inputs(compiled.model.inputs, network.read_onnx(model))
     return measure(lambda: session.run(None, inputs), repeats=_REPEATS).median_s
 
 
@@ -130,19 +136,32 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.4g} ms"
 
 
-def _summary(result: NetworksResult, tuned: Compiled, before_s: float, after_s: float) -> list[str]:
+def _summary(result: NetworksResult, tuned: Compiled, choice: Choice) -> list[str]:
     (estimate_s,) = result.latencies_s.values()
+    before_s, after_s = choice.untuned.median_s, choice.tuned.median_s
     gain = f"{before_s / after_s:.2f} times as fast"
-    return [
+    lines = [
         f"before: {_milliseconds(before_s)} with zero trials, measured",
-        f"after: {_milliseconds(after_s)}, measured; {gain}; the tasks alone take {_milliseconds(estimate_s)}",
+        f"after: {_milliseconds(after_s)}, measured in turns; {gain}; the tasks alone take {_milliseconds(estimate_s)}",
         f"trials: {result.num_trials} in {result.elapsed_s:.1f} s; {tuned.origin}",
     ]
+    if not choice.takes_tuned:
+        lines.append("kept: the programs with zero trials, which are faster in the network; tune it for longer")
+    return lines
+
+
+def _how_to_go_on(arguments: argparse.Namespace, path: str) -> str:
+    """After an interrupt: the trials are kept, and what they found so far can be compiled."""
+    if not os.path.exists(path):
+        return "interrupted before the first trial; the same command starts again"
+    name = arguments.output or f"{network.base_name(arguments.workload)}.tw"
+    return (
+        f"interrupted; every finished trial is in {path}: the same command goes on from there\n"
+        f"the model with what was found so far: {network.compile_command(arguments, path, name)}"
+    )
 
 
 def _next_command(arguments: argparse.Namespace, records: str | None) -> str:
     if arguments.output:
-        return f"tilewright run {arguments.output} --input x.npz --output y.npz"
-    options = "" if records is None else f" --records {records}"
-    options += "".join(f" --shape {text}" for text in arguments.shape)
-    return f"tilewright compile {arguments.workload}{options} -o {network.base_name(arguments.workload)}.tw"
+        return f"tilewright run {shlex.quote(arguments.output)} --input x.npz --output y.npz"
+    return network.compile_command(arguments, records, f"{network.base_name(arguments.workload)}.tw")

@@ -75,6 +75,10 @@ class NetworksResult:
     num_trials: int
     elapsed_s: float
 
+    def __repr__(self) -> str:
+        networks = ", ".join(f"{name} {latency_s * 1e3:.4g} ms" for name, latency_s in self.latencies_s.items())
+        return f"<NetworksResult: {networks}; {self.num_trials} trials of {len(self.tasks)} tasks>"
+
 
 class TaskScheduler:
     """Tunes the tasks of networks, those first that promise most for an objective.
