@@ -18,7 +18,7 @@ from tilewright.graph.graph import Attribute, Node, TensorType
 T = TypeVar("T")
 
 # Of a constant that is larger, the bytes are not kept to be compared.
-_LARGEST_VALUE_BYTES = 1 << 16
+_LARGEST_VALUE_BYTES = 1 << 12
 
 
 def attributes_key(node: Node) -> Hashable | None:

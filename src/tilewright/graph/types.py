@@ -54,7 +54,7 @@ def expressed_types(node: Node, types: Types, constants: Constants) -> tuple[Ten
             _operand(position, name, types.get(name), is_constant=name in constants)
             for position, name in enumerate(node.inputs)
         ]
-        outputs = express(Call(node, tensors, KnownValues(node, constants)))
+        outputs = express(Call(node, tensors, KnownValues(node, constants), is_computed=False))
     except MisfitError as error:
         protos = {name: type_proto(known) for name in node.inputs if (known := types.get(name)) is not None}
         raise _misfit(node, protos, error) from error

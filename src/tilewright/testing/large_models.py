@@ -66,6 +66,12 @@ def chain(num_nodes: int) -> ModelProto:
 def wide(num_nodes: int) -> ModelProto:
     """Nodes that do not depend on each other: each gives an output of the network."""
     builder = _Builder()
+    return builder.model([builder.add("Add", builder.input, builder.random(_WIDTH)) for _ in range(num_nodes)])
+
+
+def numbers(num_nodes: int) -> ModelProto:
+    """Nodes that do not depend on each other, each with a number of its own: no two kernels are the same."""
+    builder = _Builder()
     return builder.model([builder.add("Add", builder.input, builder.constant(n)) for n in range(num_nodes)])
 
 
@@ -73,7 +79,7 @@ def fan_out(num_nodes: int) -> ModelProto:
     """One value that half of the nodes read; the others add up what those give."""
     builder = _Builder()
     read = builder.add("Tanh", builder.input)
-    values = [builder.add("Mul", read, builder.constant(n)) for n in range(num_nodes // 2)]
+    values = [builder.add("Mul", read, builder.random(_WIDTH)) for _ in range(num_nodes // 2)]
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=False)
         values = [builder.add("Add", a, b) for a, b in pairs] + values[len(values) // 2 * 2 :]
@@ -206,6 +212,7 @@ KINDS: dict[str, Callable[[int], ModelProto]] = {
     for function in (
         chain,
         wide,
+        numbers,
         fan_out,
         residual,
         shape_arithmetic,

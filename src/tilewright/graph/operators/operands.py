@@ -16,6 +16,9 @@ from tilewright.te import Expr, Tensor
 Indices: TypeAlias = Sequence[Expr]
 Reader: TypeAlias = Callable[[Indices], Expr]
 
+# Each makes the expression deeper by one.
+_MOST_OPERANDS = 128
+
 
 def known(call: Call, position: int) -> npt.NDArray[np.generic] | None:
     """The value of an operand, or None where it was left out or is computed."""
@@ -74,7 +77,7 @@ def element(X: Tensor, indices: Indices) -> Expr:
 def reader(call: Call, position: int) -> Reader:
     """How to read an operand at an index that it broadcasts to; one number that is known ahead is that number."""
     X = call.tensor(position)
-    number = known_number(call, position)
+    number = known_number(call, position) if call.is_computed else None
     if number is None:
         return lambda indices: element(X, indices)
     constant = te.constant(number, X.dtype)
@@ -98,6 +101,10 @@ def known_number(call: Call, position: int) -> float | None:
 def map_elements(call: Call, function: Callable[..., Expr], positions: Sequence[int] | None = None) -> Tensor:
     """The tensor of `function` of the elements of all operands, or of those at `positions`, broadcast to one shape."""
     chosen = range(len(call.tensors)) if positions is None else positions
+    if len(chosen) > _MOST_OPERANDS:
+        raise NotCompilableError(
+            f"{call.node.op} has {len(chosen)} operands, more than the {_MOST_OPERANDS} of a kernel"
+        )
     shape = broadcast_shape(call, *(call.tensor(p).shape for p in chosen))
     readers = [reader(call, p) for p in chosen]
     return te.compute(shape, lambda *i: function(*(read(i) for read in readers)), call.name())

@@ -64,6 +64,8 @@ class Call:
     values: Sequence[npt.NDArray[np.generic] | None]
     prefix: str = ""
     """Put before the names of the stages, to keep them apart from those of other nodes."""
+    is_computed: bool = True
+    """Whether the expression is for a kernel. If not, it is for its type, which the elements do not decide."""
     _num_names: int = field(default=0, init=False)
 
     def tensor(self, position: int) -> te.Tensor:

@@ -32,30 +32,41 @@ from tilewright.te import Read, Tensor, Var
 # Larger ones compile slowly and gain nothing. A value that is read twice is written out twice, over and over.
 _MAX_NODES = 48
 _MAX_READS = 1024
+# Expressions are walked by functions that call themselves.
+_MAX_DEPTH = 192
 # Loops are cut where such conditions change, as long as there are few of them.
 _MAX_CASES = 3
 
 
 class Written:
-    """How often a result, written out as one expression, reads each value: as many elements as it reads in all."""
+    """A result as one expression: how often it reads each value, how many elements it reads in all, how deep it is."""
 
     def __init__(self, network: Network, result: str) -> None:
         self._network = network
         self._times = Counter((result,))
-        self.num_reads = 1
+        self._num_reads = 1
+        self._depth = 0
 
     def take(self, n: int) -> None:
         """Write out the value that a node computes."""
         times = self._times.pop(self._network.result(n))
         node, form = self._network.nodes[n], self._network.forms[n]
-        self.num_reads += times * (len(form.reads) - 1)
+        self._num_reads += times * (len(form.reads) - 1)
+        self._depth += form.depth
         for name, tensor in dict(zip(node.inputs, form.operands, strict=True)).items():
             if tensor is not None:
                 self._times[name] += times * form.num_reads[tensor]
 
-    def num_reads_with(self, n: int) -> int:
-        """How many there would be with the value of this node written out, too."""
-        return self.num_reads + self._times[self._network.result(n)] * (len(self._network.forms[n].reads) - 1)
+    @property
+    def is_small(self) -> bool:
+        """Whether it is not too large to be compiled."""
+        return self._num_reads <= _MAX_READS and self._depth <= _MAX_DEPTH
+
+    def is_small_with(self, n: int) -> bool:
+        """Whether it would be so with the value of this node written out, too."""
+        form = self._network.forms[n]
+        num_reads = self._num_reads + self._times[self._network.result(n)] * (len(form.reads) - 1)
+        return num_reads <= _MAX_READS and self._depth + form.depth <= _MAX_DEPTH
 
 
 @dataclass(slots=True)
@@ -123,7 +134,7 @@ class Clusters:
                 return
             result = self.network.result(following[-1])
             written = self._written([*cluster.nodes, *following], result)
-            if written.num_reads > _MAX_READS:
+            if not written.is_small:
                 return
             cluster.nodes += following
             cluster.result, cluster.written = result, written
@@ -194,8 +205,7 @@ class Clusters:
         heapify(waiting)
         while waiting and len(cluster.nodes) < _MAX_NODES:
             n = -heappop(waiting)
-            is_small = cluster.written.num_reads_with(n) <= _MAX_READS
-            if not is_small or not accepts(cluster, n, frozenset(network.wanted[n])):
+            if not cluster.written.is_small_with(n) or not accepts(cluster, n, frozenset(network.wanted[n])):
                 continue
             if cluster.front.intersection(network.readers[network.result(n)]):
                 cluster.front.add(n)

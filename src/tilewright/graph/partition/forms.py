@@ -27,7 +27,7 @@ from tilewright.graph.partition.reads import (
 from tilewright.graph.partition.stages import merge
 from tilewright.graph.signatures import BySignature
 from tilewright.graph.types import Constants, Types
-from tilewright.te import Read, Reduce, Tensor
+from tilewright.te import Expr, Read, Reduce, Tensor
 
 # Their expressions divide indices, or need not exist.
 _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"))
@@ -98,6 +98,11 @@ class Form:
         return num_cases(self.stages)
 
     @cached_property
+    def depth(self) -> int:
+        """How deep the expression is, with its stages written into each other."""
+        return sum(_depth(stage) for stage in self.stages)
+
+    @cached_property
     def num_row_axes(self) -> int:
         """The leading axes along which the stages read each other."""
         inside = [common_prefix(read, stage.axes) for stage, read in self.reads if read.tensor in self.stages]
@@ -107,6 +112,17 @@ class Form:
 def _reads(stage: Tensor) -> list[Read]:
     assert stage.body is not None
     return te.collect_reads(stage.body)
+
+
+def _depth(stage: Tensor) -> int:
+    assert stage.body is not None
+    depths: dict[Expr, int] = {}
+
+    def measure(e: Expr) -> None:
+        depths[e] = 1 + max((depths[operand] for operand in te.children(e)), default=0)
+
+    te.rewrite(stage.body, measure)  # which goes from the operands up
+    return depths[stage.body]
 
 
 class Forms:

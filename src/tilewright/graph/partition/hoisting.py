@@ -28,7 +28,7 @@ _POINTWISE = frozenset(
 )  # fmt: skip
 _RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Unsqueeze"))
 # Arithmetic goes up over as many reshapes and transpositions in turn at most.
-_MOST_MOVEMENTS = 8
+_MOST_MOVEMENTS = 4
 # A constant is broadcast to be reshaped; a larger one stays where it is.
 _MAX_CONSTANT = 1 << 22
 

@@ -51,12 +51,18 @@ def _folded(editor: Editor, node: Node) -> str | None:
         source, other = other, source
     if other not in editor.constants or source in editor.constants or editor.types[source] != result:
         return None
-    number = editor.constants[other].astype(np.float64)
-    with np.errstate(divide="ignore"):
-        number = 1 / number if node.op == "Div" else -number if node.op == "Sub" else number
+    number = _operand(node, editor.constants[other].astype(np.float64))
     if not np.all(np.isfinite(number)):
         return None
     return _scaled(editor, source, number) if node.op in ("Mul", "Div") else _shifted(editor, source, number)
+
+
+def _operand(node: Node, number: Factor) -> Factor:
+    """The number that is multiplied or added."""
+    if node.op == "Div":
+        with np.errstate(divide="ignore"):
+            return 1 / number
+    return -number if node.op == "Sub" else number
 
 
 def _scaled(editor: Editor, name: str, factor: Factor, distance: int = 0) -> str | None:
