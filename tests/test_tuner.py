@@ -19,6 +19,7 @@ from tilewright.errors import NoValidCandidateError, TilewrightError
 from tilewright.measure import MeasureOptions
 from tilewright.records import RecordLog, fastest, latest, read_records
 from tilewright.schedule import Trace
+from tilewright.space import plain_schedule
 from tilewright.task import Task
 from tilewright.tuner import Progress, tune
 from tilewright.workloads import parse
@@ -130,6 +131,17 @@ def test_nothing_valid_says_how_often_and_why() -> None:
         tune(TASK, trials=3, threads=1, measure=NEVER_BUILDS)
     assert "none of 3 candidates is valid (BUILD_ERROR 3)" in str(error.value)
     assert "this compiler builds nothing" in str(error.value)
+
+
+@pytest.mark.parametrize("search", ["evolutionary", "random"])
+def test_a_space_without_legal_candidates_leaves_the_plain_program(
+    monkeypatch: pytest.MonkeyPatch, search: str
+) -> None:
+    for module in ("default_schedule", "search.base", "search.evolutionary"):
+        monkeypatch.setattr(f"tilewright.{module}.is_legal", lambda schedule, n, target: np.zeros(n, np.bool_))
+    result = tune(TASK, trials=4, threads=1, search=search)
+    assert [record.status for record in result.records] == ["OK"]
+    assert result.best.trace == plain_schedule(TASK, result.target, 1).trace
 
 
 def start_tuner(path: Path, trials: int, max_file_bytes: int | None = None) -> subprocess.Popen[str]:

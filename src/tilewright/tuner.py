@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 
+import numpy as np
+
 from tilewright.arguments import file_path, function, instance, seconds, whole_number
 from tilewright.codegen import Target
 from tilewright.compile import build
@@ -253,18 +255,19 @@ class Tuner:
         if self.records:
             return self.strategy.ask(n)
         if not self.strategy.uses_scores:
-            return self.strategy.ask(n) or self._untuned()
-        first = self._untuned()
-        return [*first, *self.strategy.ask(n - len(first))]
+            return self.strategy.ask(n) or [self._untuned()]
+        return [self._untuned(), *self.strategy.ask(n - 1)]
 
-    def _untuned(self) -> list[Candidate]:
-        """The program of the untuned task, if it is in the space."""
+    def _untuned(self) -> Candidate:
+        """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own."""
         untuned = default_trace(self.task, self.target, self.threads)
         for position, sketch in enumerate(self.sketches):
             row = sketch.row_of(untuned)
             if row is not None:
-                return [self.strategy.take(position, row)]
-        return []
+                return self.strategy.take(position, row)
+        alone = Sketch(self.task, untuned.steps, "plain")
+        self.sketches.append(alone)
+        return self.strategy.take(self.strategy.add(alone), np.zeros(0, np.int64))
 
     def compare_finalists(
         self, measurer: Measurer, log: RecordLog | None, max_finalists: int = NUM_FINALISTS, rounds: int = FINAL_ROUNDS

@@ -169,6 +169,15 @@ def test_tiles_of_columns_waste_little(columns: int, widths: list[int]) -> None:
     assert knob.table[:, 0].tolist() == widths
 
 
+@pytest.mark.parametrize("extent", [1, 31, 32, 33, 47, 63, 64, 65, 70, 97, 98, 129, 200, 1025])
+def test_a_loop_of_any_length_has_a_legal_width(extent: int) -> None:
+    x = te.placeholder((extent,), "uint8", name="X")  # of which a vector has many
+    task = Task([x], te.compute((extent,), lambda i: x[i] // 2, "Y"))
+    (sketch,) = derive(task, SpaceOptions(AVX2, threads=1))
+    rows = sketch.sample(np.random.default_rng(0), 8)
+    assert is_legal(sketch.population(rows), 8, AVX2).all()
+
+
 @pytest.mark.parametrize(
     ("shape", "threads", "expected"),
     [

@@ -44,6 +44,11 @@ class SearchStrategy(ABC):
                 self.measured.append((position, row, latency))
         self.measured.sort(key=lambda item: item[2])
 
+    def add(self, sketch: Sketch) -> int:
+        """Search one more sketch; return its position."""
+        self.sketches.append(sketch)
+        return len(self.sketches) - 1
+
     # --- for subclasses -----------------------------------------------------------------------------------------------
 
     def random_rows(self, sketch: Sketch, n: int) -> IntArray:

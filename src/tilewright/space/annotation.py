@@ -10,6 +10,7 @@ from tilewright.schedule.steps import FuseStep, ParallelStep, ReorderStep, Vecto
 from tilewright.space.analysis import lane_axis, longer, work
 from tilewright.space.builder import SketchState, SpaceOptions, open_split
 from tilewright.space.knob import VECTOR, Choice, Knob
+from tilewright.space.legality import MAX_WASTE
 from tilewright.te import Axis
 
 _VECTORS_AT_A_TIME = (1, 2, 4, 8)
@@ -81,7 +82,14 @@ def lane_knob(stage: Stage, axis: Axis, options: SpaceOptions) -> Knob:
     fitting = {width for width in widths if -(-axis.extent // width) * width <= options.max_waste * axis.extent}
     if axis.extent <= MAX_LANES:
         fitting.add(axis.extent)
-    return _knob(stage, axis.name, sorted(fitting) or [lanes])
+    return _knob(stage, axis.name, sorted(fitting) or [_widest_legal(axis.extent, lanes)])
+
+
+def _widest_legal(extent: int, lanes: int) -> int:
+    """As much of a vector as wastes no more than any candidate may."""
+    while -(-extent // lanes) * lanes > MAX_WASTE * extent:
+        lanes //= 2
+    return lanes
 
 
 def _results_in_lanes(stage: Stage, lane: Axis, knob: Knob) -> list[Step]:
