@@ -50,7 +50,7 @@ def fold(
         outputs = FallbackOperator(node, output_types)([constants.get(name) for name in node.inputs])
     except (ModelError, UnsupportedOperatorError):
         return None
-    if not all(output is None or isinstance(output, np.ndarray) for output in outputs):
+    if not all(isinstance(output, np.ndarray) for name, output in zip(node.outputs, outputs, strict=True) if name):
         return None
     return tuple(None if output is None else _owned(output) for output in outputs)
 

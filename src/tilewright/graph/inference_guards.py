@@ -34,9 +34,9 @@ def reason_against(node: Node, inputs: Sequence[TypeProto | None]) -> str | None
         case "Expand" if max((size for size in shapes[1] or ()), default=0) > _LARGEST_RANK:
             return f"its shape has {shapes[1]} numbers"
         case "GatherND" if not _is_within(node, "batch_dims", 0, rank):
-            return f"batch_dims {node.attributes['batch_dims']} are not the first of its {rank} dimensions"
+            return f"batch_dims {node.attributes['batch_dims']!r} are not the first of its {rank} dimensions"
         case "Split" if node.attributes.get("num_outputs", len(node.outputs)) != len(node.outputs):
-            return f"num_outputs is {node.attributes['num_outputs']}, but it has {len(node.outputs)} outputs"
+            return f"num_outputs is {node.attributes['num_outputs']!r}, but it has {len(node.outputs)} outputs"
         case _:
             return None
 

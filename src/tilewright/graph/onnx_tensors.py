@@ -57,13 +57,14 @@ def dense_array(sparse: SparseTensorProto) -> npt.NDArray[np.generic]:
     if values.ndim != 1 or indices.shape not in ((len(values),), (len(values), num_indices)):
         raise ModelError(f"{what} has values {values.shape} at places {indices.shape}, one for each; {_AGAIN}")
     bounds = (math.prod(shape),) if indices.ndim == 1 else shape
-    if indices.dtype.kind not in "iu" or ((indices < 0) | (indices >= np.array(bounds))).any():
+    places = indices.astype(np.int64) if indices.dtype.kind in "iu" else np.array([-1])
+    if ((places < 0) | (places >= np.array(bounds))).any():
         raise ModelError(f"{what} has a place outside of its shape {_text(shape)}; {_AGAIN}")
     dense = _zeros(what, shape, values.dtype)
     if indices.ndim == 1:
-        dense.reshape(-1)[indices] = values
+        dense.reshape(-1)[places] = values
     else:
-        dense[tuple(indices.T)] = values
+        dense[tuple(places.T)] = values
     return dense
 
 

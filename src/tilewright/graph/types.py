@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import TypeProto
+from onnx import GraphProto, TypeProto
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
@@ -18,7 +18,7 @@ from tilewright.errors import ExpressionError, ModelError
 from tilewright.graph.elementwise import ELEMENTWISE
 from tilewright.graph.graph import OWN, Node, TensorType
 from tilewright.graph.inference_guards import reason_against
-from tilewright.graph.onnx_protos import captures_of, node_to_proto, schema_of, static_type, type_proto
+from tilewright.graph.onnx_protos import captures_of, node_to_proto, schema_of, static_type, subgraphs, type_proto
 from tilewright.graph.operators import Call, KnownValues, MisfitError, NotCompilableError, express
 
 Types: TypeAlias = Mapping[str, TensorType | None]
@@ -35,7 +35,7 @@ _SHAPED_BY_FRACTIONS = frozenset(("Range", "Resize", "Upsample"))
 
 
 class ShapeRuleError(ModelError):
-    """ONNX's rule for the shapes of an operator refuses the inputs; what runs the operator may still take them."""
+    """ONNX's checker, or its rule for shapes, refuses the inputs of a node; what runs it may still take them."""
 
 
 def infer_types(node: Node, types: Types, constants: Constants) -> tuple[TensorType | None, ...]:
@@ -88,7 +88,9 @@ def onnx_types(node: Node, protos: Mapping[str, TypeProto], constants: Constants
     try:
         found = _inferred(node, protos, constants)
     except (InferenceError, ValidationError) as error:
-        kind = ShapeRuleError if _SHAPE_RULE in str(error) else ModelError
+        # What the checker would refuse has been judged by rules of our own already.
+        is_about_shapes = isinstance(error, ValidationError) or _SHAPE_RULE in str(error)
+        kind = ShapeRuleError if is_about_shapes else ModelError
         raise _misfit(node, protos, error, kind) from error
     for name in node.outputs:
         shape = tuple(dim.dim_value for dim in found[name].tensor_type.shape.dim) if name in found else ()
@@ -112,6 +114,8 @@ def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants)
     if node.domain == OWN or schema is None or not schema.has_type_and_shape_inference_function:
         return {}
     proto = node_to_proto(node)
+    for graph in subgraphs(proto):
+        _open_sizes_without_meaning(graph)
     known = {name: protos.get(name, TypeProto()) for name in proto.input if name}
     for inner, name in zip(captures_of(node), node.inputs[len(proto.input) :], strict=True):
         known[inner] = protos.get(name, TypeProto())
@@ -126,6 +130,17 @@ def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants)
     except ValueError:  # its rule needs a type that is not known
         return {}
     return found
+
+
+def _open_sizes_without_meaning(graph: GraphProto) -> None:
+    """Exporters write 0 and -1 for a size that is not known; ONNX's inference would take their word for it."""
+    for value in (*graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.HasField("dim_value") and dim.dim_value <= 0:
+                dim.ClearField("dim_value")
+    for node in graph.node:
+        for inner in subgraphs(node):
+            _open_sizes_without_meaning(inner)
 
 
 def _may_decide_a_shape(node: Node, proto: TypeProto | None) -> bool:

@@ -87,7 +87,7 @@ def _check_inputs(node: NodeProto, schema: OpSchema) -> None:
 
 def _is_required(schema: OpSchema, position: int) -> bool:
     formal = _formal(schema.inputs, position)
-    return formal.option == _SINGLE or (formal.option == _VARIADIC and formal.is_homogeneous)
+    return bool(formal.option == _SINGLE or (formal.option == _VARIADIC and formal.is_homogeneous))
 
 
 def _became_optional(schema: OpSchema, position: int) -> bool:

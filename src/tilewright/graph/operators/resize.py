@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+import numpy.typing as npt
+
 from tilewright import te
 from tilewright.graph.operators.elementwise import round_half_even
 from tilewright.graph.operators.movement import copied
 from tilewright.graph.operators.operands import axes_of, check_lengths, check_not_empty, replaced
-from tilewright.graph.operators.registry import Call, NotCompilableError, operator
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 # Up to this many taps are written out; more are a reduction.
@@ -84,8 +87,8 @@ def upsample(call: Call) -> Tensor:
         raise NotCompilableError("Upsample has no scales")
     check_lengths(call, X.ndim, list(scales.reshape(-1)))
     found = []
-    for axis, scale in enumerate(scales.reshape(-1)):
-        factor = Fraction(float(scale))
+    for axis, scale in enumerate(_checked_scales(scales)):
+        factor = Fraction(scale)
         output = math.floor(factor * X.shape[axis])
         check_not_empty(call, (output,))
         found.append(Coordinate(axis, X.shape[axis], output, factor, 1 / factor, Fraction(0), False))
@@ -144,7 +147,7 @@ def _scales_and_outputs(call: Call, axes: Sequence[int], is_exact: bool) -> tupl
     scales = call.value(2)
     if scales is not None and scales.size:
         check_lengths(call, len(axes), list(scales.reshape(-1)))
-        numbers = [float(scale) for scale in scales.reshape(-1)]
+        numbers = _checked_scales(scales)
         outputs = [math.floor(number * size) for number, size in zip(numbers, shape, strict=True)]
         return [Fraction(number) if is_exact else _simple(number) for number in numbers], outputs
     sizes = call.value(3)
@@ -160,6 +163,13 @@ def _scales_and_outputs(call: Call, axes: Sequence[int], is_exact: bool) -> tupl
     return [scale] * len(axes), [math.floor(scale * size + Fraction(1, 2)) for size in shape]
 
 
+def _checked_scales(scales: npt.NDArray[np.generic]) -> list[float]:
+    numbers = [float(scale) for scale in scales.reshape(-1)]
+    if not all(0 < number < math.inf for number in numbers):
+        raise MisfitError(f"its scales are {numbers}, but must be greater than 0")
+    return numbers
+
+
 def _simple(number: float) -> Fraction:
     """The simple fraction that a float32 stands for, such as 3/5 for 0.60000002."""
     simple = Fraction(number).limit_denominator(4096)
@@ -171,6 +181,8 @@ def _regions(call: Call, num_axes: int) -> list[tuple[Fraction, Fraction]]:
     roi = call.value(1)
     if roi is None or roi.size != 2 * num_axes:
         raise NotCompilableError(f"{call.node.op} with tf_crop_and_resize needs a roi of {2 * num_axes} numbers")
+    if not np.isfinite(np.asarray(roi, np.float64)).all():
+        raise MisfitError(f"its roi is {roi.reshape(-1).tolist()}, which is not all numbers")
     numbers = [Fraction(float(x)) for x in roi.reshape(-1)]
     return list(zip(numbers[:num_axes], numbers[num_axes:], strict=True))
 
