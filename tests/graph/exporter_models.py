@@ -163,6 +163,16 @@ export(
 )  # fmt: skip
 
 export(
+    "torch mixture of experts, opset 17",
+    """(float[3, 8] x) => (float[3, 2] weights, int64[3, 2] experts) {
+        logits = MatMul(x, w)
+        chosen, experts = TopK<axis = -1, largest = 1, sorted = 1>(logits, two)
+        weights = Softmax<axis = -1>(chosen)
+    }""",
+    opset=17, w=(8, 6), two=ints(2),
+)  # fmt: skip
+
+export(
     "torch lstm, opset 14",
     """(float[5, 2, 4] x, float[1, 2, 3] h, float[1, 2, 3] c) => (
         float[5, 2, 3] y, float[1, 2, 3] yh, float[1, 2, 3] yc) {

@@ -24,6 +24,7 @@ from tilewright.graph.operators import resize as resize
 from tilewright.graph.operators import rotary as rotary
 from tilewright.graph.operators import scattering as scattering
 from tilewright.graph.operators import softmax as softmax
+from tilewright.graph.operators import sorting as sorting
 from tilewright.graph.operators import transposed_convolution as transposed_convolution
 from tilewright.graph.operators import trigonometry as trigonometry
 from tilewright.graph.operators.registry import (
