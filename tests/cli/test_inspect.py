@@ -188,4 +188,4 @@ def test_tasks_are_of_models_and_code_is_of_workloads(capsys: pytest.CaptureFixt
     assert main(["inspect", WORKLOAD, "--tasks"]) == 2
     assert "is one task" in capsys.readouterr().err
     assert main(["inspect", "zoo:dcgan", "--ir"]) == 2
-    assert "--ir is for one workload, but zoo:dcgan is a model" in capsys.readouterr().err
+    assert "--ir was given, but zoo:dcgan is a model, not one workload" in capsys.readouterr().err

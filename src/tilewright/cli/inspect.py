@@ -6,8 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilewright.cli import chosen, network
+from tilewright.cli import chosen, network, profile
+from tilewright.cli.inspect_compiled import describe_file
 from tilewright.cli.open_network import describe_open
+from tilewright.cli.run import check_compiled, print_profile, random_inputs, session_of
 from tilewright.errors import OpenDimensionsError, UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 # Enough candidates to see which extents differ.
 _NUM_SAMPLES = 64
+_OF_WORKLOADS = ("sketches", "ir", "llvm", "asm")
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,6 +36,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     chosen.add_arguments(parser)
     network.add_shape_argument(parser)
     parser.add_argument("--tasks", action="store_true", help="the tasks of a model, each with how often it is run")
+    profile.add_arguments(parser)
     parser.add_argument("--sketches", action="store_true", help="the sketches, each with its loop nest and knobs")
     parser.add_argument("--ir", action="store_true", help="the schedule and the loop nest that it is lowered to")
     parser.add_argument("--llvm", action="store_true", help="the LLVM IR that code generation starts from")
@@ -45,11 +49,20 @@ def run(arguments: argparse.Namespace) -> None:
     from tilewright import workloads
     from tilewright.codegen import Target
 
+    profile.check_arguments(arguments)
+    if arguments.format == "json":
+        _refuse(arguments, ("tasks",), "is to be profiled as JSON; leave out one of both")
+    if network.is_compiled(arguments.workload):
+        _print_compiled(arguments)
+        return
     if network.is_network(arguments.workload):
         _print_network(arguments)
         return
-    if arguments.tasks:
-        raise UsageError(f"--tasks is for models, such as model.onnx or zoo:resnet18; {arguments.workload} is one task")
+    for option in ("tasks", "profile"):
+        if getattr(arguments, option):
+            raise UsageError(
+                f"--{option} is for models, such as model.onnx or zoo:resnet18; {arguments.workload} is one task"
+            )
     task = workloads.parse(arguments.workload)
     print(describe(task))
     if arguments.sketches:
@@ -60,18 +73,45 @@ def run(arguments: argparse.Namespace) -> None:
         _print_program(arguments)
 
 
+def _print_compiled(arguments: argparse.Namespace) -> None:
+    _refuse(
+        arguments, ("tasks", *_OF_WORKLOADS), "is compiled, and holds no more than its code; inspect its model.onnx"
+    )
+    check_compiled(arguments)
+    if arguments.format != "json":
+        print(describe_file(arguments.workload))
+    if arguments.profile:
+        _print_profile(arguments)
+
+
+def _refuse(arguments: argparse.Namespace, options: Sequence[str], why: str) -> None:
+    for option in options:
+        if getattr(arguments, option):
+            raise UsageError(f"--{option} was given, but {arguments.workload} {why}")
+
+
+def _print_profile(arguments: argparse.Namespace) -> None:
+    session = session_of(arguments)
+    print_profile(arguments, session, random_inputs(session, arguments.workload))
+
+
 def _print_network(arguments: argparse.Namespace) -> None:
-    asked = [name for name in ("sketches", "ir", "llvm", "asm", "records") if getattr(arguments, name)]
-    if asked:
-        raise UsageError(f"--{asked[0]} is for one workload, but {arguments.workload} is a model; use --tasks")
+    _refuse(arguments, _OF_WORKLOADS, "is a model, not one workload; use --tasks")
+    if arguments.records and not arguments.profile:
+        raise UsageError(f"--records was given, but of {arguments.workload} nothing is run; add --profile")
     try:
         partition = network.partition_of(arguments)
     except OpenDimensionsError:
+        if arguments.profile:
+            raise
         print(describe_open(arguments.workload, network.parse_shapes(arguments.shape)))
         return
-    print(describe_network(partition))
+    if arguments.format != "json":
+        print(describe_network(partition))
     if arguments.tasks:
         print("\n" + "\n".join(describe_tasks(partition.tasks)))
+    if arguments.profile:
+        _print_profile(arguments)
 
 
 def describe_network(partition: Partition) -> str:

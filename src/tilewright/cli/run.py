@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilewright.cli import arrays, chosen, network
+from tilewright.cli import arrays, chosen, network, profile
 from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import KernelArgumentError, UsageError
 
@@ -29,16 +30,18 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--threads", type=int, metavar="N", help="default: all cores, or what it was compiled for")
     parser.add_argument("--records", metavar="FILE", help="of a model that is not compiled: its tuned programs")
     network.add_shape_argument(parser)
-    parser.set_defaults(run=run)
+    profile.add_arguments(parser)
+    parser.set_defaults(run=run, target=DEFAULT_TARGET)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run, write the outputs, and print their types."""
+    """Run, write the outputs, and print their types; with --profile also the times by kernel."""
+    profile.check_arguments(arguments)
     if arguments.output:
         network.check_place("--output", arguments.output)
     given = arrays.read_npz(arguments.input) if arguments.input else None
-    session = _session_of(arguments)
-    feed = _random_inputs(session, arguments.workload) if given is None else given
+    session = session_of(arguments)
+    feed = random_inputs(session, arguments.workload) if given is None else given
     names = [output.name for output in session.get_outputs()]
     try:
         outputs = dict(zip(names, session.run(None, feed), strict=True))
@@ -46,13 +49,28 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(f"{arguments.input or 'random inputs'}: {error}") from error
     if arguments.output:
         arrays.write_npz(arguments.output, outputs)
-    for name, value in outputs.items():
-        print(f"{name}: {_describe(value)}")
-    if arguments.output:
-        print(f"outputs: {arguments.output}")
+    described = {name: _describe(value) for name, value in outputs.items()}
+    if arguments.format != "json":
+        print("\n".join(f"{name}: {text}" for name, text in described.items()))
+        if arguments.output:
+            print(f"outputs: {arguments.output}")
+    if arguments.profile:
+        print_profile(arguments, session, feed, outputs=described)
 
 
-def _session_of(arguments: argparse.Namespace) -> InferenceSession:
+def print_profile(
+    arguments: argparse.Namespace, session: InferenceSession, feed: Mapping[str, Any], **more: Any
+) -> None:
+    """The times by kernel, as --format says; `more` goes into the JSON."""
+    rows = profile.measure(session, feed)
+    if arguments.format != "json":
+        print(profile.table(rows))
+        return
+    threads = arguments.threads or session.model.threads
+    print(profile.to_json(session, arguments.workload, threads, rows, **more))
+
+
+def session_of(arguments: argparse.Namespace) -> InferenceSession:
     """The model of the arguments, loaded or compiled."""
     from tilewright.codegen import Target
 
@@ -61,7 +79,7 @@ def _session_of(arguments: argparse.Namespace) -> InferenceSession:
         check_compiled(arguments)
         return network.open_session(arguments.workload, arguments.threads)
     partition = network.partition_of(arguments)
-    compiled = network.compile_partition(partition, arguments.records, Target.parse(DEFAULT_TARGET), threads)
+    compiled = network.compile_partition(partition, arguments.records, Target.parse(arguments.target), threads)
     return network.open_session(compiled.model)
 
 
@@ -76,7 +94,8 @@ def check_compiled(arguments: argparse.Namespace) -> None:
             )
 
 
-def _random_inputs(session: InferenceSession, model: str) -> dict[str, Any]:
+def random_inputs(session: InferenceSession, model: str) -> dict[str, Any]:
+    """Random inputs of the session's types; the model, if it is not compiled, says what range they have."""
     known = None if network.is_compiled(model) else network.read_onnx(model)
     return arrays.random_inputs(session.model.inputs, known)
 

@@ -184,6 +184,12 @@ def read_manifest(path: str | os.PathLike[str]) -> Json:
     return found
 
 
+def tool_version(path: str | os.PathLike[str]) -> str:
+    """The version of tilewright that has written the file."""
+    name = os.fspath(path)
+    return _read_manifest(name, _map(name))[1]["tool_version"].text()
+
+
 def _map(name: str) -> memoryview:
     try:
         with open(name, "rb") as file:

@@ -111,7 +111,8 @@ def _code(task: Task, binary: KernelBinary) -> KernelCode:
     packed = {pack.position: pack.nbytes for pack in binary.packs}
     inputs = tuple(packed.get(position, _nbytes(tensor)) for position, tensor in enumerate(task.inputs))
     memory = KernelMemory(inputs, tuple(map(_nbytes, task.outputs)), binary.entry.workspace_bytes)
-    return KernelCode(task.name, binary.entry.symbol, binary.entry.scratch_bytes, binary.object_code, memory)
+    entry = binary.entry
+    return KernelCode(task.name, entry.symbol, entry.scratch_bytes, binary.object_code, memory, task.flop)
 
 
 def _nbytes(tensor: Tensor) -> int:

@@ -58,6 +58,8 @@ class KernelCode:
     object_code: bytes = field(repr=False)
     memory: KernelMemory | None = None
     """None for code from a file of format 1, which does not say."""
+    flop: float | None = None
+    """The arithmetic operations of a call, by `Task.flop`."""
 
 
 @dataclass(frozen=True, slots=True)

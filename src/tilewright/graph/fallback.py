@@ -54,14 +54,16 @@ class FallbackOperator:
         feeds = {name: value for name, value in zip(self._operands, inputs, strict=True) if name}
         try:
             with np.errstate(all="ignore"):
-                results = self._evaluator.run(None, feeds)
+                return self._results(self._evaluator.run(None, feeds))
         except _EVALUATOR_ERRORS as error:
             shapes = ", ".join(str(array_type(x)) if isinstance(x, np.ndarray) else type(x).__name__ for x in inputs)
             raise ModelError(
                 f"node {self.node} ({self.node.op}) failed in the reference evaluator of ONNX on inputs {shapes}: "
                 f"{error}; check that they fit the operator"
             ) from error
-        wanted = iter(results)
+
+    def _results(self, found: Sequence[Any]) -> list[Any]:
+        wanted = iter(found)
         return [
             _converted(next(wanted), type_) if name else None
             for name, type_ in zip(self.node.outputs, self._output_types, strict=True)

@@ -7,12 +7,14 @@ Every access names its type, and what is something else is refused with the way 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection
 from typing import Any
 
 from tilewright.errors import ArtifactError
 
 _LARGEST = 2**63 - 1
+_LARGEST_FLOAT = sys.float_info.max
 _SHOWN_CHARACTERS = 60
 
 
@@ -68,6 +70,13 @@ class Field:
         if isinstance(value, bool) or not isinstance(value, int) or not at_least <= value <= at_most:
             raise self.refused(f"a whole number from {at_least} to {at_most}")
         return value
+
+    def number(self) -> float:
+        """A number that is finite and not negative."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST_FLOAT:
+            raise self.refused("a number of at least 0")
+        return float(value)
 
     def text(self) -> str:
         """A string of characters; half of one, as "\\ud800" writes it, cannot be printed."""

@@ -63,7 +63,7 @@ def model_to_json(model: CompiledModel) -> Json:
             {"name": output.name, "operand": _operand_to_json(output.operand), "is_copied": output.is_copied}
             for output in model.outputs
         ],
-        "kernels": [{"name": kernel.name} for kernel in model.kernels],
+        "kernels": [{"name": kernel.name, "flop": kernel.flop} for kernel in model.kernels],
         "steps": [_step_to_json(step) for step in model.steps],
     }
 
@@ -120,8 +120,14 @@ def kernel_from_bytes(data: Field, content: bytes) -> KernelCode:
     memory = KernelMemory(
         _sizes(known["input_bytes"]), _sizes(known["output_bytes"]), known["workspace_bytes"].integer()
     )
+    flop = data["flop"].optional()
     return KernelCode(
-        data["name"].text(), known["symbol"].text(), known["scratch_bytes"].integer(), object_code, memory
+        data["name"].text(),
+        known["symbol"].text(),
+        known["scratch_bytes"].integer(),
+        object_code,
+        memory,
+        None if flop is None else flop.number(),
     )
 
 
@@ -161,7 +167,9 @@ def _step_to_json(step: ModelStep) -> Json:
 
 def _step_from_json(data: Field) -> ModelStep:
     if data["kind"].one_of(["fallback", "native"]) == "fallback":
-        operands = tuple(operand.optional() and _operand_from_json(operand) for operand in data["operands"].items())
+        operands = tuple(
+            None if operand.optional() is None else _operand_from_json(operand) for operand in data["operands"].items()
+        )
         output_types = tuple(_type_from_json(known) for known in data["output_types"].items())
         return FallbackCall(_node_from_json(data["node"]), operands, output_types)
     return NativeSegment(

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.errors import ArtifactError, CodegenError, KernelArgumentError, UsageError
-from tilewright.graph.artifact import SUFFIX, is_artifact, load
+from tilewright.graph.artifact import MAGIC, SUFFIX, is_artifact, load
 from tilewright.graph.compiled import CompiledModel, Value
 from tilewright.graph.graph import TensorType
 from tilewright.graph.program import FallbackFactory, Program, StepTime
+from tilewright.graph.providers import CPU, Provider, check_providers, threads_of
 from tilewright.runtime import checked_threads
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ class InferenceSession:
         shapes: Shapes | None = None,
         on_progress: Progress | None = None,
         fallback: FallbackFactory | None = None,
+        sess_options: object = None,
+        providers: Sequence[Provider] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         """Compile `model`: the path, the bytes or the message of an ONNX model, or a network such as "zoo:resnet18".
 
@@ -70,7 +74,12 @@ class InferenceSession:
         as {"image": (1, 3, 224, 224)}, and sizes by the names of dimensions, as {"batch": 4}. `threads` are the most to
         use, all processors by default. `on_progress` is called with how many kernels are compiled, and of how many.
         `fallback` replaces the reference evaluator of ONNX for operators that have no kernel.
+
+        The last three are what callers of onnxruntime give: of the session options the number of threads counts if
+        `threads` does not say it, and of the providers that the processor is among them.
         """
+        check_providers(providers, provider_options)
+        threads = threads_of(sess_options) if threads is None else threads
         checked_threads(threads)
         compiled = _compiled_model(model)
         if compiled is None:
@@ -96,11 +105,18 @@ class InferenceSession:
         """What `run` returns."""
         return [NodeArg.of(output.name, output.type) for output in self.model.outputs]
 
-    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any]) -> list[Any]:
+    def get_providers(self) -> list[str]:
+        """What it runs on, by the name that onnxruntime has for it."""
+        return [CPU]
+
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: object = None
+    ) -> list[Any]:
         """The outputs of that name, or all of them, for inputs by name, in new arrays.
 
         An input that is not C-contiguous is copied. bfloat16 arrays are arrays of that type of `ml_dtypes`, or of their
-        bits in uint16; those that are returned are of the second kind.
+        bits in uint16; those that are returned are of the second kind. `run_options` are those of onnxruntime, for
+        callers who give them: they change nothing.
         """
         wanted = self._wanted(output_names)
         outputs = self._program(self._inputs(input_feed))
@@ -160,6 +176,8 @@ def _compiled_model(model: Source | CompiledModel) -> CompiledModel | None:
     """The model if it is compiled already."""
     if isinstance(model, CompiledModel):
         return model
+    if isinstance(model, bytes | bytearray | memoryview) and bytes(model[: len(MAGIC)]) == MAGIC:
+        raise UsageError("the bytes are those of a compiled model, which is mapped from its file; give its path")
     if not isinstance(model, str | os.PathLike):
         return None
     path = os.fspath(model)

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tilewright.cli.inspect_compiled import describe_file
 from tilewright.errors import TilewrightError
 from tilewright.graph import artifact
 from tilewright.graph.artifact import ALIGNMENT, FORMAT_VERSION, HEADER, MAGIC
@@ -173,23 +174,22 @@ def _change_nodes(parts: Parts, random: Random) -> None:
 def _change_text(parts: Parts, random: Random) -> None:
     text = json.dumps(parts.manifest).encode()
     digits = b"9" * 5000
-    parts.text = random.choice(
-        [
-            lambda: _flipped(text, random),
-            lambda: text[: random.randrange(len(text))],
-            lambda: b"",
-            lambda: random.randbytes(random.randrange(200)),
-            lambda: b"[" * _DEPTH,
-            lambda: b'{"model":' * _DEPTH,
-            lambda: b"[" * _DEPTH + b"]" * _DEPTH,
-            lambda: text.replace(b": 1,", b": " + digits + b",", 1),
-            lambda: text.replace(b": 0,", b": 1e400,", 1),
-            lambda: text.replace(b'"name"', b'"name": 3, "name"'),
-            lambda: b"\xef\xbb\xbf" + text,
-            lambda: text.decode().encode("utf-16"),
-            lambda: b"null",
-        ]
-    )()
+    ways: list[Callable[[], bytes]] = [
+        lambda: _flipped(text, random),
+        lambda: text[: random.randrange(len(text))],
+        lambda: b"",
+        lambda: random.randbytes(random.randrange(200)),
+        lambda: b"[" * _DEPTH,
+        lambda: b'{"model":' * _DEPTH,
+        lambda: b"[" * _DEPTH + b"]" * _DEPTH,
+        lambda: text.replace(b": 1,", b": " + digits + b",", 1),
+        lambda: text.replace(b": 0,", b": 1e400,", 1),
+        lambda: text.replace(b'"name"', b'"name": 3, "name"'),
+        lambda: b"\xef\xbb\xbf" + text,
+        lambda: text.decode().encode("utf-16"),
+        lambda: b"null",
+    ]
+    parts.text = random.choice(ways)()
 
 
 def _change_header(parts: Parts, random: Random) -> None:
@@ -219,19 +219,18 @@ def _change_code(parts: Parts, random: Random) -> None:
     at = random.randrange(len(kernels))
     kernel = kernels[at]
     line = kernel[: kernel.index(b"\n") + 1]
-    kernels[at] = random.choice(
-        [
-            lambda: kernel[: random.randrange(len(kernel))],
-            lambda: line,
-            lambda: b"",
-            lambda: random.randbytes(len(kernel)),
-            lambda: line + random.randbytes(len(kernel) - len(line)),
-            lambda: line + kernel[len(line) :][: random.randrange(len(kernel) - len(line))],
-            lambda: line + b"\x7fELF" + bytes(len(kernel)),
-            lambda: random.choice(kernels),
-            lambda: kernel[len(line) :],
-        ]
-    )()
+    ways: list[Callable[[], bytes]] = [
+        lambda: kernel[: random.randrange(len(kernel))],
+        lambda: line,
+        lambda: b"",
+        lambda: random.randbytes(len(kernel)),
+        lambda: line + random.randbytes(len(kernel) - len(line)),
+        lambda: line + kernel[len(line) :][: random.randrange(len(kernel) - len(line))],
+        lambda: line + b"\x7fELF" + bytes(len(kernel)),
+        lambda: random.choice(kernels),
+        lambda: kernel[len(line) :],
+    ]
+    kernels[at] = random.choice(ways)()
     parts.code = b""
     for place, content in zip(places, kernels, strict=True):
         place.update(offset=len(parts.code), nbytes=len(content))
@@ -285,10 +284,11 @@ def _compiled(text: str) -> bytes:
 
 
 def run_file(path: str, seed: int) -> str:
-    """Load a model and run it on random inputs: whether it ran, or how it was refused."""
+    """Describe a model, load it, and run it on random inputs: whether it ran, or how it was refused."""
     from tilewright.graph.session import InferenceSession
 
     try:
+        describe_file(path)
         with warnings.catch_warnings(action="ignore"):
             session = InferenceSession(path)
     except TilewrightError:
