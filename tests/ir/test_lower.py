@@ -9,6 +9,7 @@ import pytest
 
 from tests.schedule.programs import best_index, gather, gemm_relu, padded_sum
 from tilewright import te
+from tilewright.errors import LoweringError
 from tilewright.ir import format_nest, lower
 from tilewright.schedule import Schedule
 from tilewright.task import Task
@@ -424,3 +425,13 @@ def produce(name: str) -> str:
 def test_schedule_lowers_to_the_nest(name: str) -> None:
     _, expected = CASES[name]
     assert produce(name) == dedent(expected).strip()
+
+
+def test_a_step_that_takes_all_memory_is_refused() -> None:
+    a, b = te.placeholder((2048, 2048), name="A"), te.placeholder((2048, 2048), name="B")
+    k = te.reduce_axis(2048, name="k")
+    c = te.compute((2048, 2048), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    schedule = Schedule(Task([a, b], [c]))
+    schedule["C"].rfactor("k")
+    with pytest.raises(LoweringError, match="stage C.rf takes 32 GiB of memory; at most 1 are allowed for this task"):
+        lower(schedule)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tilewright.errors import LoweringError
@@ -28,10 +29,12 @@ from tilewright.schedule import (
     identity,
     reduction_guard,
 )
-from tilewright.te import Expr, Reduce, Select, Var
+from tilewright.te import DTYPES, Expr, Reduce, Select, Var
 
 # An accumulator tile of at most this many elements is kept apart from memory while a reduction runs.
 MAX_ACCUMULATOR_ELEMENTS = 1024
+# A buffer that a step adds may have so many bytes, or four times those of the largest tensor of the task.
+MAX_LOCAL_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,9 @@ class NestBuilder:
         self.ranges: dict[Var, Interval] = {}
         self.buffers: dict[str, Buffer] = {}
         self.bases: dict[str, list[Linear]] = {}
+        tensors = (*schedule.task.inputs, *schedule.task.stages)
+        largest = max(math.prod(t.shape) * DTYPES[t.dtype].bytes for t in tensors)
+        self._max_local_bytes = max(MAX_LOCAL_BYTES, 4 * largest)
         for stage in schedule.active_stages:
             for leaf in stage.leaves:
                 self.ranges[leaf.var] = (0, self.extents[leaf] - 1)
@@ -128,7 +134,12 @@ class NestBuilder:
         scope = OUTPUT if stage.is_output else PACKED if self.schedule.is_prepacked(stage) else LOCAL
         if scope == LOCAL and stage.reduction is not None:
             dtype = accumulator_dtype(dtype)
-        self.buffers[stage.name] = Buffer(stage.name, shape, dtype, scope)
+        self.buffers[stage.name] = buffer = Buffer(stage.name, shape, dtype, scope)
+        if scope != OUTPUT and buffer.num_bytes > self._max_local_bytes:
+            raise LoweringError(
+                f"stage {stage.name} takes {buffer.num_bytes / 2**30:.3g} GiB of memory; at most "
+                f"{self._max_local_bytes / 2**30:.3g} are allowed for this task: compute it in smaller parts"
+            )
         self.bases[stage.name] = [self.linear(base) for base in domain_bases(self.schedule, stage)]
 
     def linear(self, e: Expr) -> Linear:

@@ -93,7 +93,7 @@ def _is_threads(value: object) -> bool:
 
 # Shorter than a cycle and longer than history: nothing that was measured.
 _LEAST_S, _MOST_S = 1e-12, 1e12
-_LEAST_PACE, _MOST_PACE = 1e-6, 1e6
+_LEAST_PACE, _MOST_PACE = 1e-30, 1e30  # the ratio of two latencies
 _LATENCY = f"a number of seconds from {_LEAST_S:g} to {_MOST_S:g}, or null"
 _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "task": ("a string", _is_text),

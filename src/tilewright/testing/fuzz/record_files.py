@@ -105,6 +105,7 @@ def _list(path: Path) -> None:
 def _outputs(network: Partition, model: CompiledModel) -> Any:
     (name,) = network.graph.inputs
     known = network.graph.types[name]
+    assert known is not None
     x = np.random.default_rng(0).standard_normal(known.shape).astype(np.float32)
     return InferenceSession(model, threads=THREADS).run(None, {name: x})[0]
 

@@ -6,9 +6,9 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
-Site: TypeAlias = "tuple[list[Any] | dict[str, Any], int | str]"
+Site: TypeAlias = "tuple[Any, int | str]"
 """A value in a tree of JSON: what holds it, and where."""
 
 NUMBERS = (
@@ -75,11 +75,11 @@ def _change_decision(lines: list[str], rng: random.Random) -> None:
         steps = data.get("trace") if isinstance(data, dict) else None
         if not _is_steps(steps):
             return
-        leaves = [(h, p) for h, p in _sites(steps) if p != "step" and isinstance(h[p], str | int)]  # type: ignore[index]
+        leaves = [(h, p) for h, p in _sites(steps) if p != "step" and isinstance(h[p], str | int)]
         holder, place = rng.choice(leaves)
-        old = holder[place]  # type: ignore[index]
-        names = [h[p] for h, p in leaves if isinstance(h[p], str)]  # type: ignore[index]
-        holder[place] = rng.choice(names if isinstance(old, str) else _FACTORS)  # type: ignore[index]
+        old = holder[place]
+        names = [h[p] for h, p in leaves if isinstance(h[p], str)]
+        holder[place] = rng.choice(names if isinstance(old, str) else _FACTORS)
 
     _edit(lines, rng, change)
 
@@ -88,8 +88,8 @@ def _replace_one(tree: Any, sites: list[Site], rng: random.Random) -> None:
     if not sites:
         return
     holder, place = rng.choice(sites)
-    old = holder[place]  # type: ignore[index]
-    others = [h[p] for h, p in sites]  # type: ignore[index]
+    old = holder[place]
+    others = [h[p] for h, p in sites]
     match rng.randrange(6):
         case 0 | 1:
             new = _alike(old, others, rng)
@@ -101,9 +101,9 @@ def _replace_one(tree: Any, sites: list[Site], rng: random.Random) -> None:
             holder.insert(place, json.loads(json.dumps(old)))
             return
         case _:
-            del holder[place]  # type: ignore[arg-type]
+            del holder[place]
             return
-    holder[place] = json.loads(json.dumps(new))  # type: ignore[index]
+    holder[place] = json.loads(json.dumps(new))
 
 
 def _alike(old: Any, others: list[Any], rng: random.Random) -> Any:
@@ -122,7 +122,7 @@ def _sites(tree: Any) -> Iterator[Site]:
     if isinstance(tree, dict | list):
         for place in list(tree) if isinstance(tree, dict) else range(len(tree)):
             yield tree, place
-            yield from _sites(tree[place])  # type: ignore[index]
+            yield from _sites(tree[place])
 
 
 # --- steps -----------------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def _ask_for_much(steps: list[dict[str, Any]], rng: random.Random) -> None:
     steps.append({"step": "pragma", "stage": place["stage"], "arguments": [rng.choice(("i", "i0", "i.0")), 2**33]})
 
 
-def _is_steps(trace: Any) -> bool:
+def _is_steps(trace: Any) -> TypeGuard[list[dict[str, Any]]]:
     return isinstance(trace, list) and bool(trace) and all(isinstance(s, dict) and "stage" in s for s in trace)
 
 
