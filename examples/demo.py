@@ -23,7 +23,7 @@ from tilewright.cli.tune_network import Display
 from tilewright.errors import TilewrightError
 from tilewright.graph.groups import Partition
 from tilewright.graph.pipeline import partition_network
-from tilewright.peers import NetworkPeer, NotAvailableError, network_peer, settle_s, take_turns
+from tilewright.peers import NetworkPeer, PeerError, network_peer, settle_s, take_turns
 from tilewright.runtime import default_threads
 from tilewright.task_scheduler import Network, NetworksResult, TaskScheduler
 
@@ -71,7 +71,7 @@ def demonstrate(model: str, budget: str, records: str) -> None:
     missing = ""
     try:
         calls[LIBRARY] = partial(loaded(proto, threads, inputs).run, inputs)
-    except NotAvailableError as error:
+    except PeerError as error:
         missing = str(error)
     check([output.name for output in after.get_outputs()], calls)
     print(f"\n{table(calls, threads)}\n\n{missing or 'All outputs agree.'}")

@@ -74,7 +74,7 @@ class Wrong:
 
 
 def missing(library: str, *_: object) -> object:
-    raise peers.NotAvailableError(f"{library} is not available: it is not installed")
+    raise peers.PeerError(f"{library} is not installed")
 
 
 def test_a_network_that_cannot_be_compared_has_no_ratio(
@@ -88,7 +88,7 @@ def test_a_network_that_cannot_be_compared_has_no_ratio(
     assert case["num_trials"] > 0
     monkeypatch.setattr(networks, "network_peer", missing)
     assert networks.main(options) == 1
-    assert cases(capsys)[0]["failure"] == "onnxruntime is not available: it is not installed"
+    assert cases(capsys)[0]["failure"] == "onnxruntime is not installed"
 
 
 def test_a_run_that_was_interrupted_has_the_rest_of_its_seconds(

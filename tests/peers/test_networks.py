@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from tilewright.errors import UsageError
 from tilewright.graph import zoo
 from tilewright.graph.zoo.builder import Net, Value
-from tilewright.peers import NETWORK_LIBRARIES, NotAvailableError, network_peer
+from tilewright.peers import NETWORK_LIBRARIES, PeerError, network_peer
 
 
 def image_network() -> ModelProto:
@@ -123,7 +123,6 @@ def refused_by_torch(write: Callable[[Net, Value], Value]) -> ModelProto:
 @pytest.mark.parametrize(
     ("write", "reason"),
     [
-        (lambda net, x: net.op("Hardmax", x), "Hardmax hardmax_0: the operator has no call in torch here"),
         (lambda net, x: net.op("Transpose", x), "Transpose transpose_0: only a perm that is written out"),
         (lambda net, x: net.op("Flatten", x, axis=2), "its axis is 2, and only 1 has a call"),
         (lambda net, x: net.op("MaxPool", x, kernel_shape=[2, 2], pads=[0, 0, 1, 1]), r"pads are \[0, 0, 1, 1\]"),
@@ -136,15 +135,34 @@ def refused_by_torch(write: Callable[[Net, Value], Value]) -> ModelProto:
 )
 def test_torch_says_what_it_cannot_run(write: Callable[[Net, Value], Value], reason: str) -> None:
     pytest.importorskip("torch")
-    with pytest.raises(NotAvailableError, match=f"torch is not available: .*{reason}"):
+    with pytest.raises(PeerError, match=f"torch is not given this model: .*{reason}"):
         network_peer("torch", refused_by_torch(write), threads=1)
 
 
-def test_torch_refuses_older_operators() -> None:
-    pytest.importorskip("torch")
+@pytest.mark.parametrize(
+    ("body", "missing"),
+    [
+        ("s = Shape(x) t = Hardmax(x) y = Reshape(t, s)", "the operators Shape, Hardmax"),
+        ("a = Hardmax(x) b = Hardmax(a) y = Relu(b)", "the operator Hardmax"),
+        ("y = com.example.Relu(x)", "the operator Relu"),
+    ],
+)
+def test_operators_without_a_translation_are_named_whether_torch_is_installed_or_not(
+    body: str, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tilewright.peers.networks.find_spec", lambda name: object())
+    head = '<ir_version: 8, opset_import: ["" : 20, "com.example" : 1]> net (float[3] x) => (float[3] y)'
+    with pytest.raises(PeerError) as error:
+        network_peer("torch", parser.parse_model(f"{head} {{ {body} }}"), threads=1)
+    where = "in tilewright/peers/torch_operators.py"
+    assert str(error.value) == f"torch is not given this model: no translation of {missing} {where}"
+
+
+def test_torch_refuses_older_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.peers.networks.find_spec", lambda name: object())
     model = video_network()
     model.opset_import[0].version = 12
-    with pytest.raises(NotAvailableError, match="the model is of opset 12, below 13"):
+    with pytest.raises(PeerError, match="the model is of opset 12, below 13"):
         network_peer("torch", model, threads=1)
 
 
@@ -165,34 +183,32 @@ def unreadable() -> ModelProto:
 
 @pytest.mark.parametrize("library", NETWORK_LIBRARIES)
 @pytest.mark.parametrize("make", [foreign_operator, unreadable])
-def test_a_model_that_a_library_cannot_load_is_not_available(library: str, make: Callable[[], ModelProto]) -> None:
+def test_a_model_that_a_library_cannot_load_is_refused(library: str, make: Callable[[], ModelProto]) -> None:
     pytest.importorskip(library)
-    with pytest.raises(NotAvailableError, match=rf"^{library} is not available: .+$"):
+    with pytest.raises(PeerError, match=rf"^{library} (cannot load|is not given) this model: .+$"):
         network_peer(library, make(), threads=1)
 
 
 @pytest.mark.parametrize("library", NETWORK_LIBRARIES)
-def test_a_model_that_a_library_cannot_run_is_not_available(library: str) -> None:
+def test_a_model_that_a_library_cannot_run_is_refused(library: str) -> None:
     pytest.importorskip(library)
     peer = network_peer(library, sequence_network(), threads=1)
-    with pytest.raises(NotAvailableError, match=f"^{library} is not available: it cannot run this model: .+$"):
+    with pytest.raises(PeerError, match=f"^{library} cannot run this model: .+$"):
         peer.run({"input": np.zeros((2, 5, 7), np.float32)})
 
 
-def test_a_library_whose_installation_is_broken_is_not_available(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_whose_installation_is_broken_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "onnxruntime.py").write_text("raise ImportError('libfoo.so is missing')")
     for name in [name for name in sys.modules if name.partition(".")[0] == "onnxruntime"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(NotAvailableError, match="onnxruntime is not available: .* libfoo.so is missing"):
+    with pytest.raises(PeerError, match="onnxruntime cannot load this model: .* *libfoo.so is missing"):
         network_peer("onnxruntime", sequence_network(), threads=1)
 
 
-def test_a_library_that_is_not_installed_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.peers.networks.find_spec", lambda name: None)
-    with pytest.raises(NotAvailableError, match="openvino is not available: it is not installed; pip install openvino"):
+    with pytest.raises(PeerError, match="openvino is not installed; pip install openvino"):
         network_peer("openvino", ModelProto(), threads=1)
 
 

@@ -31,12 +31,12 @@ def run(arguments: argparse.Namespace) -> None:
     rows = measure(session, peers, inputs, arguments.rounds, threads)
     if arguments.format == "json":
         head = {"network": arguments.workload, "target": session.model.target, "threads": threads, "program": origin}
-        print(json.dumps(head | {"rows": [row.to_json() for row in rows], "not_available": missing}, indent=2))
+        print(json.dumps(head | {"rows": [row.to_json() for row in rows], "not_run": missing}, indent=2))
         return
     print(f"{arguments.workload} on {threads} threads: {origin}")
     print(table(rows))
-    for name, reason in missing.items():
-        print(f"{name}: {reason}")
+    for reason in missing.values():
+        print(reason)
 
 
 def _libraries(arguments: argparse.Namespace) -> list[str]:
@@ -78,7 +78,7 @@ def _peers(
     libraries: Sequence[str], model: ModelProto | None, threads: int, inputs: Mapping[str, Any]
 ) -> tuple[dict[str, NetworkPeer], dict[str, str]]:
     """The libraries that can run the model, which shows when they do, and why the others cannot."""
-    from tilewright.peers import NotAvailableError, network_peer
+    from tilewright.peers import PeerError, network_peer
 
     peers: dict[str, NetworkPeer] = {}
     missing: dict[str, str] = {}
@@ -88,7 +88,7 @@ def _peers(
             peer = network_peer(name, model, threads)
             peer.run(inputs)
             peers[name] = peer
-        except NotAvailableError as error:
+        except PeerError as error:
             missing[name] = str(error)
     return peers, missing
 

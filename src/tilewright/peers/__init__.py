@@ -4,7 +4,7 @@
 `take_turns` does fairly. `network_peer` makes a whole model ready. The libraries are imported where they are used.
 """
 
-from tilewright.peers.networks import NETWORK_LIBRARIES, NetworkPeer, NotAvailableError, network_peer
+from tilewright.peers.networks import NETWORK_LIBRARIES, NetworkPeer, PeerError, network_peer
 from tilewright.peers.peer import LIBRARIES, Peer, library_threads, peers_of
 from tilewright.peers.shape import Shape
 from tilewright.peers.turns import ONNXRUNTIME_SETTLE_S, OPENBLAS_SETTLE_S, OPENMP_SETTLE_S, settle_s, take_turns
@@ -16,8 +16,8 @@ __all__ = [
     "OPENBLAS_SETTLE_S",
     "OPENMP_SETTLE_S",
     "NetworkPeer",
-    "NotAvailableError",
     "Peer",
+    "PeerError",
     "Shape",
     "library_threads",
     "network_peer",

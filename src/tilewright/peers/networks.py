@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-class NotAvailableError(UsageError):
-    """A library cannot run this model here; the message says why."""
+class PeerError(UsageError):
+    """A library does not run this model here; the message says why."""
 
 
 class NetworkPeer(Protocol):
@@ -37,17 +37,17 @@ class NetworkPeer(Protocol):
 def network_peer(library: str, model: ModelProto, threads: int) -> NetworkPeer:
     """The model made ready by a library on `threads` threads.
 
-    Raises NotAvailableError, also when it runs, where the library is not installed or cannot do it.
+    Raises PeerError, also when it runs, where the library is not installed or cannot do it.
     """
     make = _MAKE.get(library)
     if make is None:
         raise UsageError(f"a library to run a network with is one of {', '.join(NETWORK_LIBRARIES)}, got {library!r}")
     if find_spec(library) is None:
-        raise NotAvailableError(f"{library} is not available: it is not installed; pip install {library}")
+        raise PeerError(f"{library} is not installed; pip install {library}")
     try:
         return _Loaded(make(model, threads))
     except _errors_of(library) as error:
-        raise _not_available(library, "load", error) from error
+        raise _cannot(library, "load", error) from error
 
 
 class _Loaded:
@@ -61,7 +61,7 @@ class _Loaded:
         try:
             return self._run(inputs)
         except _errors_of(self.name) as error:
-            raise _not_available(self.name, "run", error) from error
+            raise _cannot(self.name, "run", error) from error
 
 
 def _errors_of(library: str) -> tuple[type[Exception], ...]:
@@ -87,9 +87,9 @@ def _onnxruntime_errors() -> list[type[Exception]]:
     return [value for value in names.values() if isinstance(value, type) and issubclass(value, Exception)]
 
 
-def _not_available(library: str, what: str, error: Exception) -> NotAvailableError:
+def _cannot(library: str, what: str, error: Exception) -> PeerError:
     reason = " ".join(str(error).split()) or type(error).__name__
-    return NotAvailableError(f"{library} is not available: it cannot {what} this model: {reason}")
+    return PeerError(f"{library} cannot {what} this model: {reason}")
 
 
 class OnnxruntimeNetwork:
@@ -153,7 +153,7 @@ class TorchNetwork:
         try:
             self._module, self._input_names = module_of(model)
         except NotConvertibleError as error:
-            raise NotAvailableError(f"torch is not available: {error}") from error
+            raise PeerError(f"torch is not given this model: {error}") from error
         self._threads = threads
 
     def run(self, inputs: Mapping[str, Array]) -> list[Array]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from tilewright.peers.torch_graph import NodeCall, NotConvertibleError, Writer
 from tilewright.peers.torch_operators import CALLS
@@ -25,9 +25,9 @@ def module_of(model: ModelProto) -> tuple[Any, list[str]]:
 
     Raises NotConvertibleError, which says what has no call here.
     """
+    check_convertible(model)
     from torch import fx
 
-    _check_opset(model)
     writer = _begin(model)
     names = _write_inputs(model, writer)
     for node in model.graph.node:
@@ -35,8 +35,6 @@ def module_of(model: ModelProto) -> tuple[Any, list[str]]:
         if node.op_type == "Constant":
             writer.constants[node.output[0]] = call.attribute("value", None)
             continue
-        if node.domain or node.op_type not in CALLS:
-            raise call.refused("the operator has no call in torch here")
         if len(node.output) > 1:
             raise call.refused("only its first output has a call in torch here")
         writer.values[node.output[0]] = CALLS[node.op_type](call)
@@ -45,10 +43,20 @@ def module_of(model: ModelProto) -> tuple[Any, list[str]]:
     return fx.GraphModule(writer.root, writer.graph).eval(), names
 
 
-def _check_opset(model: ModelProto) -> None:
+def check_convertible(model: ModelProto) -> None:
+    """Raise NotConvertibleError where the opset or an operator has no translation; torch need not be there."""
     for opset in model.opset_import:
         if opset.domain in ("", "ai.onnx") and opset.version < _FIRST_OPSET:
             raise NotConvertibleError(f"the model is of opset {opset.version}, below {_FIRST_OPSET}")
+    missing = [node.op_type for node in model.graph.node if not _is_translated(node)]
+    if missing:
+        names = ", ".join(dict.fromkeys(missing))
+        what = "operator" if len(set(missing)) == 1 else "operators"
+        raise NotConvertibleError(f"no translation of the {what} {names} in tilewright/peers/torch_operators.py")
+
+
+def _is_translated(node: NodeProto) -> bool:
+    return node.op_type == "Constant" or (not node.domain and node.op_type in CALLS)
 
 
 def _begin(model: ModelProto) -> Writer:
