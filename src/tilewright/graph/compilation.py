@@ -180,11 +180,12 @@ def _in_one_block(arrays: list[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], ...
     A large block gets huge pages, where each array alone would not: networks run a few percent faster.
     """
     sizes = [-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays]
+    arrays.reverse()
     block = empty((sum(sizes),), np.dtype(np.uint8), sum(sizes))
     copies: list[npt.NDArray[Any]] = []
     begin = 0
     for size in sizes:
-        array = arrays.pop(0)
+        array = arrays.pop()
         copy = block[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
         copy[...] = array
         copy.flags.writeable = False

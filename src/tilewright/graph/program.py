@@ -56,8 +56,9 @@ class Program:
         self._input_names = [value.name for value in model.inputs]
         make = fallback or _reference_evaluator
         entries, loaded = _load(model)
+        types = _kernel_input_types(model)
         self._steps: list[_Step] = [
-            _FallbackStep(step, model, make(step.node, step.output_types))
+            _FallbackStep(step, model, make(step.node, step.output_types), types)
             if isinstance(step, FallbackCall)
             else _NativeStep(step, model, entries, threads or model.threads, loaded)
             for step in model.steps
@@ -127,11 +128,14 @@ class _NativeStep:
 class _FallbackStep:
     """A node on the reference evaluator."""
 
-    def __init__(self, call: FallbackCall, model: CompiledModel, evaluate: Evaluator) -> None:
+    def __init__(
+        self, call: FallbackCall, model: CompiledModel, evaluate: Evaluator, types: Mapping[str, TensorType]
+    ) -> None:
+        """`types` are those of the values that kernels read."""
         self._call = call
         self._model = model
         self._evaluate = evaluate
-        self._types = _kernel_input_types(model)
+        self._types = types
 
     def run(self, arrays: _Arrays) -> None:
         operands = [None if o is None else self._operand(o, arrays) for o in self._call.operands]
@@ -219,7 +223,10 @@ def _last_uses(model: CompiledModel) -> list[list[str]]:
         last.update(dict.fromkeys(_names(step), number))
     for output in model.outputs:
         last.pop(output.operand.name, None)
-    return [[name for name, end in last.items() if end == number] for number in range(len(model.steps))]
+    dying: list[list[str]] = [[] for _ in model.steps]
+    for name, end in last.items():
+        dying[end].append(name)
+    return dying
 
 
 def _names(step: ModelStep) -> list[str]:

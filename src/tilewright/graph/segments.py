@@ -155,7 +155,7 @@ class _Segment:
     def build(self, kernels: Mapping[str, PlacedKernel]) -> NativeSegment:
         self._find_lifetimes()
         leaving = [root for root in self._first if self.scope.is_read_after(root, self.number)]
-        staying = [root for root in self._first if root not in set(leaving)]
+        staying = [root for root in self._first if not self.scope.is_read_after(root, self.number)]
         blocks = [Block(_nbytes(self._type(root)), self._first[root], self._last[root]) for root in staying]
         used = [kernels[group.task.hash] for group in self.groups]
         workspaces = [step for step, kernel in enumerate(used) if kernel.workspace_bytes]

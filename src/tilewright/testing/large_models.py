@@ -50,7 +50,7 @@ class _Builder:
         given = onnx.helper.make_tensor_value_info(self.input, TensorProto.FLOAT, self._shape)
         wanted = [onnx.helper.make_empty_tensor_value_info(name) for name in outputs]
         graph = GraphProto(name="large", node=self._nodes, initializer=self._initializers, input=[given], output=wanted)
-        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", _OPSET)])
+        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", _OPSET)], ir_version=8)
 
 
 def chain(num_nodes: int) -> ModelProto:
