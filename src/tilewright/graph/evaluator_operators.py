@@ -1,7 +1,8 @@
 """Operators for the reference evaluator of ONNX in the place of its own, which do not follow the specification.
 
 Its own Optional wraps a value that nothing unwraps; ConvTranspose mixes up groups; GlobalMaxPool is for images of two
-dimensions; Pad refuses to crop; Softmax and its kin take the axis of opsets before 13 for one axis.
+dimensions; LpNormalization adds up elements with their signs; Pad refuses to crop; Softmax and its kin take the axis
+of opsets before 13 for one axis.
 """
 
 from __future__ import annotations
@@ -45,6 +46,14 @@ class GlobalMaxPool(OpRun):  # type: ignore[misc]
 
     def _run(self, X: np.ndarray) -> tuple[np.ndarray]:
         return (X.max(axis=tuple(range(2, X.ndim)), keepdims=True),)
+
+
+class LpNormalization(OpRun):  # type: ignore[misc]
+    """Elements divided by the norm of their row; those of a row of zeros stay zeros."""
+
+    def _run(self, x: np.ndarray, axis: int = -1, p: int = 2) -> tuple[np.ndarray]:
+        norm = np.power(np.power(np.abs(x), p).sum(axis=axis, keepdims=True), 1 / p)
+        return (np.divide(x, norm, out=np.zeros_like(x), where=norm != 0).astype(x.dtype),)
 
 
 class Pad(OpRun):  # type: ignore[misc]
@@ -108,4 +117,4 @@ class Hardmax(_AlongAxis):
         return result
 
 
-OPERATORS = [Loop, Scan, Optional, ConvTranspose, GlobalMaxPool, Pad, Softmax, LogSoftmax, Hardmax]
+OPERATORS = [Loop, Scan, Optional, ConvTranspose, GlobalMaxPool, LpNormalization, Pad, Softmax, LogSoftmax, Hardmax]

@@ -34,8 +34,10 @@ DefaultTrace: TypeAlias = Callable[[Task], Trace]
 
 _LOGGER = logging.getLogger(__name__)
 
-# Starting a process takes about as long as compiling this many kernels.
+# Starting a process takes about as long as compiling this many kernels. Of fewer than twice that, two processes would
+# gain nothing.
 _JOBS_A_PROCESS = 4
+_FEWEST_JOBS = 2 * _JOBS_A_PROCESS
 # The interpreter finds what this one finds, whatever has been done to sys.path since it started.
 _PROGRAM = """
 import json, sys
@@ -74,7 +76,7 @@ def compile_kernels(jobs: Sequence[KernelJob], on_done: Callable[[int], None]) -
     `on_done` is called with how many are done, by one thread at a time. A function that chooses
     traces runs in the other processes too if they can import it.
     """
-    num_workers = min(default_threads() - 1, len(jobs) // _JOBS_A_PROCESS)
+    num_workers = min(default_threads() - 1, len(jobs) // _JOBS_A_PROCESS) if len(jobs) >= _FEWEST_JOBS else 0
     if num_workers > 0:
         jobs = [job if _is_portable(job.trace) else replace(job, trace=_chosen(job)) for job in jobs]
     work = _Work(jobs, on_done)

@@ -6,15 +6,15 @@ A family is a module with `STEPS`: functions that add a node, or a few, after a 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto
 
 from tilewright.testing.random_graphs import control, elementwise, images, movement, networks, products, reductions
-from tilewright.testing.random_graphs.draft import Array, Draft, NotDrawn, Step
+from tilewright.testing.random_graphs.draft import Draft, NotDrawn, Step
+from tilewright.testing.random_graphs.graph import RandomGraph
 from tilewright.testing.random_graphs.names import renamed
 
 __all__ = ["FAMILIES", "Draft", "RandomGraph", "random_graph"]
@@ -32,17 +32,6 @@ _WEIGHTS = {"elementwise": 7, "reductions": 4, "movement": 6, "products": 4, "im
 _OPSETS = (11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21)
 _DTYPES = ("float32",) * 10 + ("float64", "float16", "int64", "int32", "int8", "uint8", "bool")
 _MAX_TRIES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class RandomGraph:
-    """A model with inputs. `shapes` are those of inputs whose dimensions it leaves open."""
-
-    model: ModelProto
-    inputs: Mapping[str, Array]
-    shapes: Mapping[str, tuple[int, ...]]
-    values: Mapping[str, Array]
-    """What every value is by the reference evaluator, node by node."""
 
 
 def random_graph(seed: int, family: str | None = None) -> RandomGraph:

@@ -210,14 +210,15 @@ class Draft:
         graph = onnx.helper.make_graph(
             self.nodes,
             "random",
-            [_value_info(name, value) for name, value in self.inputs.items()],
-            [onnx.helper.make_empty_tensor_value_info(name) for name in outputs],
+            [value_info(name, value) for name, value in self.inputs.items()],
+            [value_info(name, self.values[name]) for name in outputs],
             [onnx.numpy_helper.from_array(value, name) for name, value in self.constants.items()],
         )
         return onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", self.opset)])
 
 
-def _value_info(name: str, value: Array) -> onnx.ValueInfoProto:
+def value_info(name: str, value: Array) -> onnx.ValueInfoProto:
+    """An input or output of the type of a value."""
     kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
     return onnx.helper.make_tensor_value_info(name, kind, value.shape)
 

@@ -99,7 +99,9 @@ def resize(draft: Draft, x: str) -> None:
     roi = draft.constant(np.zeros(0, np.float32)) if draft.opset < 13 else ""
     if draft.chance():
         scales = np.array([1, 1, draft.choice([1, 2, 3, 0.5]), draft.choice([1, 2, 1.5])], np.float32)
-        need(height * scales[2] >= 1 and width * scales[3] >= 1)
+        found = np.array([height, width]) * scales[2:]
+        # Of half an element at the end, onnxruntime aligns the corners without and ONNX with it.
+        need(min(found) >= 1 and (coordinates != "align_corners" or (found % 1 == 0).all()))
         draft.node("Resize", [x, roi, draft.constant(scales)], **attributes)
         return
     sizes = draft.integers(*draft.shape(x)[:2], draft.extent(17), draft.extent(17))
