@@ -282,3 +282,16 @@ def test_external_data_that_cannot_be_read(tmp_path: Path, entries: dict[str, st
     path.write_bytes(proto.SerializeToString())
     with pytest.raises(ModelError, match=r"; (put it next|export)"):
         load_model(path)
+
+
+def test_network_that_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = InferenceSession(compile_network(parsed("(float[3] x) => (y) { y = Neg(x) }"), threads=1))
+
+    def no_memory(*arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("tilewright.graph.program.empty", no_memory)
+    with pytest.raises(ModelError, match="does not fit into the memory .*; compile it for smaller inputs"):
+        session.run(None, {"x": X})
+    with pytest.raises(ModelError, match="does not fit into the memory"):
+        session.profile({"x": X})

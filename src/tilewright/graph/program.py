@@ -68,16 +68,22 @@ class Program:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs, in new arrays. Inputs have the types of the model and are C-contiguous."""
         arrays = dict(zip(self._input_names, inputs, strict=True))
-        for step, dying in zip(self._steps, self._dying, strict=True):
-            step.run(arrays)
-            for name in dying:
-                del arrays[name]
-        return self._outputs(arrays)
+        try:
+            for step, dying in zip(self._steps, self._dying, strict=True):
+                step.run(arrays)
+                for name in dying:
+                    del arrays[name]
+            return self._outputs(arrays)
+        except MemoryError as error:
+            raise _too_large(self.model) from error
 
     def profile(self, inputs: Sequence[Any]) -> list[StepTime]:
         """How long each kernel call and fallback of one run takes."""
         arrays = dict(zip(self._input_names, inputs, strict=True))
-        return [entry for step in self._steps for entry in step.profile(arrays)]
+        try:
+            return [entry for step in self._steps for entry in step.profile(arrays)]
+        except MemoryError as error:
+            raise _too_large(self.model) from error
 
     def _outputs(self, arrays: _Arrays) -> list[Any]:
         found = []
@@ -85,6 +91,18 @@ class Program:
             value = _find(output.operand, self.model, arrays)
             found.append(value.copy() if output.is_copied and isinstance(value, np.ndarray) else value)
         return found
+
+
+def _too_large(model: CompiledModel) -> ModelError:
+    largest = max((segment.arena_bytes + _output_bytes(segment) for segment in model.segments), default=0)
+    return ModelError(
+        f"network {model.name} does not fit into the memory of this process: its kernels alone take "
+        f"{largest / 2**30:.1f} GiB at once; compile it for smaller inputs, or give it more memory"
+    )
+
+
+def _output_bytes(segment: NativeSegment) -> int:
+    return sum(_storage(value)[2] for value in segment.outputs)
 
 
 class _NativeStep:
