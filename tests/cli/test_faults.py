@@ -119,7 +119,7 @@ def compiled(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     ("region", "message"),
     [
         ("magic", "tiny.tw is not a compiled model"),
-        ("version", "tiny.tw has format 257, and this version of tilewright"),
+        ("version", "tiny.tw has format 258, and this version of tilewright"),
         ("manifest", "tiny.tw is damaged: its manifest does not match its checksum"),
         ("code", "tiny.tw is damaged: its kernels do not match their checksum"),
         ("weights", "tiny.tw is damaged: its weights do not match their checksum"),
