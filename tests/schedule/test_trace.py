@@ -14,7 +14,7 @@ from tests.schedule.programs import gemm_relu
 from tilewright.errors import ScheduleError
 from tilewright.ir import lower
 from tilewright.schedule import Schedule, Step, Trace
-from tilewright.schedule.steps import CacheWriteStep, FuseStep, SplitStep
+from tilewright.schedule.steps import CacheWriteStep, ComputeAtStep, FuseStep, SplitStep, UnrollStep
 from tilewright.testing.programs import FAMILIES, random_task
 from tilewright.testing.schedules import random_schedule
 
@@ -166,6 +166,31 @@ def test_equal_steps_have_equal_hashes_and_survive_pickling() -> None:
     assert hash(one) == hash(other)
     assert pickle.loads(pickle.dumps(one)) == other
     assert len({one, other, SplitStep("C", "i", (4, 4))}) == 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        (
+            [
+                ComputeAtStep("C", "D", "i"),
+                CacheWriteStep("D"),
+                ComputeAtStep("D.cache", "C", "i"),
+                UnrollStep("C", "k"),
+            ],
+            "D is computed inside loop i, and nothing reads it there",
+        ),
+        ([ComputeAtStep("C", "C", "i")], "C cannot be computed inside C, which is computed inside it"),
+        (
+            [CacheWriteStep("D"), ComputeAtStep("C", "D.cache", "i"), ComputeAtStep("D.cache", "C", "i")],
+            "D.cache cannot be computed inside C, which is computed inside it",
+        ),
+    ],
+    ids=["nobody reads", "itself", "each other"],
+)
+def test_replayed_steps_are_refused_where_nothing_can_be_told_of_loops(steps: list[Step], message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        Trace(tuple(steps)).apply(gemm_relu().task)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
+from tilewright.errors import ScheduleError
 from tilewright.schedule.loop import Extent, Loop, Split, ceil_div, maximum, minimum
 from tilewright.te import Axis, Binary, Cast, Const, Expr, Unary, Var
 
@@ -203,7 +204,8 @@ def required_region(
                 regions = ranges
             else:
                 regions = list(map(_union, regions, ranges))
-    assert regions is not None, f"stage {stage.name} is attached but nothing reads it"
+    if regions is None:  # steps that are replayed are checked at the end, and this may be asked before
+        raise ScheduleError(f"{stage.name} is computed inside loop {level.name}, and nothing reads it there")
     return regions
 
 

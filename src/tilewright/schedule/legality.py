@@ -33,13 +33,6 @@ def _check_attachment(schedule: Schedule, stage: Stage, level: Loop) -> None:
     host = level.stage
     if host.is_inlined or level not in host.leaves:
         raise ScheduleError(f"{stage.name} is attached at loop {level.name} of {host.name}, which is gone")
-    seen = {stage.name}
-    above: Stage | None = host
-    while above is not None:
-        if above.name in seen:
-            raise ScheduleError(f"{stage.name} cannot be computed inside {host.name}, which is computed inside it")
-        seen.add(above.name)
-        above = above.attach_loop.stage if above.attach_loop is not None else None
     consumers = schedule.consumers(stage)
     for consumer in consumers:
         if consumer is not host and level not in enclosing_loops(consumer):

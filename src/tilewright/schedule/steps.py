@@ -329,7 +329,17 @@ class ComputeAtStep(Step):
             raise ScheduleError(f"{stage.name} is an output: all of it is needed; use cache_write and attach the cache")
         if stage.packed_by:
             _restructure(schedule, stage)
-        _, stage.attach_loop = _leaf(schedule, self.consumer, self.loop)
+        host, loop = _leaf(schedule, self.consumer, self.loop)
+        _check_no_cycle(stage, host)
+        stage.attach_loop = loop
+
+
+def _check_no_cycle(stage: Stage, host: Stage) -> None:
+    around: Stage | None = host
+    while around is not None:
+        if around is stage:
+            raise ScheduleError(f"{stage.name} cannot be computed inside {host.name}, which is computed inside it")
+        around = around.attach_loop.stage if around.attach_loop is not None else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
