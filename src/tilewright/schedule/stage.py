@@ -193,6 +193,7 @@ class Stage:
         """Write the body of a loop once for each iteration.
 
         Rewrite: `for i in 4` -> `unroll i in 4`. Checks: the loop is a leaf; at most 1024 iterations.
+        A kernel that unrolls to more than 8192 statements is not compiled: LLVM would take minutes.
         """
         from tilewright.schedule.steps import UnrollStep
 
