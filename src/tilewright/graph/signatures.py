@@ -37,11 +37,16 @@ def attributes_key(node: Node) -> Hashable | None:
 def _attribute_key(value: Attribute) -> Hashable | None:
     if isinstance(value, np.ndarray):
         return None if value.dtype.hasobject else (value.dtype.name, value.shape, value.tobytes())
+    if isinstance(value, int | str | bytes):
+        return type(value), value  # 1 and True are equal in Python
+    if isinstance(value, float):
+        return float, repr(value)  # so are 0.0 and -0.0
     if isinstance(value, list | tuple):
+        if set(map(type, value)) == {int}:
+            return int, tuple(value)
         parts = tuple(_attribute_key(item) for item in value)
         return None if None in parts else parts
-    # 1 and 1.0 are equal in Python, and so are 0.0 and -0.0.
-    return (type(value).__name__, repr(value)) if isinstance(value, int | float | str | bytes) else None
+    return None
 
 
 class WatchedConstants(Mapping[str, npt.NDArray[np.generic]]):

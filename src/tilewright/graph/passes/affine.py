@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.graph.graph import ONNX, Graph, Node
-from tilewright.graph.passes.editor import Editor, has_any
+from tilewright.graph.passes.editor import TracingEditor, has_any
 from tilewright.te import DTYPES
 
 # No network has its weights farther up; in a hostile one, every scale would go all the way.
@@ -29,7 +29,7 @@ def fold_affine(graph: Graph) -> Graph:
     """Mul, Div, Add and Sub with a constant disappear where constants before them can take it."""
     if not has_any(graph, _SCALES_AND_SHIFTS):
         return graph
-    editor = Editor(graph)
+    editor = TracingEditor(graph)
     for node in editor:
         folded = _folded(editor, node)
         if folded is None:
@@ -39,7 +39,7 @@ def fold_affine(graph: Graph) -> Graph:
     return editor.finish()
 
 
-def _folded(editor: Editor, node: Node) -> str | None:
+def _folded(editor: TracingEditor, node: Node) -> str | None:
     """The value that takes the place of a scale or a shift."""
     if node.domain != ONNX or node.op not in _SCALES_AND_SHIFTS:
         return None
@@ -65,7 +65,7 @@ def _operand(node: Node, number: Factor) -> Factor:
     return -number if node.op == "Sub" else number
 
 
-def _scaled(editor: Editor, name: str, factor: Factor, distance: int = 0) -> str | None:
+def _scaled(editor: TracingEditor, name: str, factor: Factor, distance: int = 0) -> str | None:
     """A value times `factor`, made by changing the constants that went into it, `distance` nodes up."""
     node = editor.sole_producer(name)
     if node is None or node.domain != ONNX or distance > _FARTHEST:
@@ -88,7 +88,7 @@ def _scaled(editor: Editor, name: str, factor: Factor, distance: int = 0) -> str
             return None
 
 
-def _shifted(editor: Editor, name: str, shift: Factor) -> str | None:
+def _shifted(editor: TracingEditor, name: str, shift: Factor) -> str | None:
     """A value plus `shift`, made by changing the constants that went into it."""
     node = editor.sole_producer(name)
     if node is None or node.domain != ONNX:
@@ -110,7 +110,7 @@ def _shifted(editor: Editor, name: str, shift: Factor) -> str | None:
 # --- convolutions --------------------------------------------------------------------------------------------------
 
 
-def _per_channel(editor: Editor, node: Node, number: Factor) -> Factor | None:
+def _per_channel(editor: TracingEditor, node: Node, number: Factor) -> Factor | None:
     """A number for each channel of an image; None where a number differs within one."""
     shape = editor.type(node.outputs[0]).shape
     full = number.reshape((1,) * (len(shape) - number.ndim) + number.shape)
@@ -119,22 +119,22 @@ def _per_channel(editor: Editor, node: Node, number: Factor) -> Factor | None:
     return np.broadcast_to(full.reshape(-1), (shape[1],))
 
 
-def _has_known_bias(editor: Editor, node: Node) -> bool:
+def _has_known_bias(editor: TracingEditor, node: Node) -> bool:
     return len(node.inputs) < 3 or not node.inputs[2] or node.inputs[2] in editor.constants
 
 
-def _old_bias(editor: Editor, node: Node) -> Factor:
+def _old_bias(editor: TracingEditor, node: Node) -> Factor:
     if len(node.inputs) < 3 or not node.inputs[2]:
         return np.zeros(editor.type(node.outputs[0]).shape[1])
     return editor.constants[node.inputs[2]].astype(np.float64)
 
 
-def _bias(editor: Editor, node: Node, value: Factor) -> str:
+def _bias(editor: TracingEditor, node: Node, value: Factor) -> str:
     dtype = editor.type(node.outputs[0]).dtype
     return editor.constant(value.astype(dtype), f"{node.outputs[0]}.bias")
 
 
-def _scaled_convolution(editor: Editor, node: Node, factor: Factor) -> str | None:
+def _scaled_convolution(editor: TracingEditor, node: Node, factor: Factor) -> str | None:
     factors = _per_channel(editor, node, factor)
     if factors is None or node.inputs[1] not in editor.constants or not _has_known_bias(editor, node):
         return None
@@ -157,7 +157,7 @@ def _scaled_convolution(editor: Editor, node: Node, factor: Factor) -> str | Non
 # --- other nodes ---------------------------------------------------------------------------------------------------
 
 
-def _scaled_product(editor: Editor, node: Node, factor: Factor, distance: int) -> str | None:
+def _scaled_product(editor: TracingEditor, node: Node, factor: Factor, distance: int) -> str | None:
     left, right = node.inputs
     is_number = factor.size == 1
     if right in editor.constants:
@@ -176,7 +176,7 @@ def _scaled_product(editor: Editor, node: Node, factor: Factor, distance: int) -
     return None
 
 
-def _scaled_sum(editor: Editor, node: Node, factor: Factor, distance: int) -> str | None:
+def _scaled_sum(editor: TracingEditor, node: Node, factor: Factor, distance: int) -> str | None:
     source, constant = _constant_operand(editor, node)
     new = _combined(editor, constant, np.multiply, factor)
     if new is None:
@@ -185,14 +185,14 @@ def _scaled_sum(editor: Editor, node: Node, factor: Factor, distance: int) -> st
     return None if scaled is None else _copy(editor, node, (scaled, editor.constant(new, constant)))
 
 
-def _with_operand(editor: Editor, node: Node, combine: Combine, number: Factor) -> str | None:
+def _with_operand(editor: TracingEditor, node: Node, combine: Combine, number: Factor) -> str | None:
     """The same node with its constant operand changed."""
     source, constant = _constant_operand(editor, node)
     new = _combined(editor, constant, combine, number)
     return None if new is None else _copy(editor, node, (source, editor.constant(new, constant)))
 
 
-def _combined(editor: Editor, constant: str, combine: Combine, number: Factor) -> npt.NDArray[np.generic] | None:
+def _combined(editor: TracingEditor, constant: str, combine: Combine, number: Factor) -> npt.NDArray[np.generic] | None:
     """A new constant from an old one, if it is not larger than both that go into it."""
     if not constant:
         return None
@@ -201,7 +201,7 @@ def _combined(editor: Editor, constant: str, combine: Combine, number: Factor) -
     return new.astype(value.dtype) if new.size <= max(value.size, number.size) else None
 
 
-def _constant_operand(editor: Editor, node: Node) -> tuple[str, str]:
+def _constant_operand(editor: TracingEditor, node: Node) -> tuple[str, str]:
     """The two operands of a Mul or Add, the constant one last; "" where neither is."""
     left, right = node.inputs
     if left in editor.constants:
@@ -209,13 +209,13 @@ def _constant_operand(editor: Editor, node: Node) -> tuple[str, str]:
     return (left, right) if right in editor.constants else (left, "")
 
 
-def _norm_shape(editor: Editor, node: Node) -> tuple[int, ...]:
+def _norm_shape(editor: TracingEditor, node: Node) -> tuple[int, ...]:
     shape = editor.type(node.inputs[0]).shape
     axis = cast(int, node.attributes.get("axis", -1))
     return shape[axis % len(shape) :]
 
 
-def _within_norm(editor: Editor, node: Node, number: Factor) -> Factor | None:
+def _within_norm(editor: TracingEditor, node: Node, number: Factor) -> Factor | None:
     """A number for each element that is normalised together; None where it differs between rows."""
     shape = _norm_shape(editor, node)
     rows = number.shape[: max(0, number.ndim - len(shape))]
@@ -224,7 +224,7 @@ def _within_norm(editor: Editor, node: Node, number: Factor) -> Factor | None:
     return np.broadcast_to(number.reshape(number.shape[len(rows) :]), shape)
 
 
-def _scaled_norm(editor: Editor, node: Node, factor: Factor) -> str | None:
+def _scaled_norm(editor: TracingEditor, node: Node, factor: Factor) -> str | None:
     factors = _within_norm(editor, node, factor)
     if factors is None:
         return None
@@ -235,7 +235,7 @@ def _scaled_norm(editor: Editor, node: Node, factor: Factor) -> str | None:
     return _copy(editor, node, inputs)
 
 
-def _shifted_norm(editor: Editor, node: Node, shift: Factor) -> str | None:
+def _shifted_norm(editor: TracingEditor, node: Node, shift: Factor) -> str | None:
     shifts = _within_norm(editor, node, shift)
     if shifts is None:
         return None
@@ -245,5 +245,5 @@ def _shifted_norm(editor: Editor, node: Node, shift: Factor) -> str | None:
     return _copy(editor, node, (*node.inputs[:2], bias))
 
 
-def _copy(editor: Editor, node: Node, inputs: Sequence[str]) -> str:
+def _copy(editor: TracingEditor, node: Node, inputs: Sequence[str]) -> str:
     return editor.add(node.op, inputs, editor.type(node.outputs[0]), node.attributes, like=node)

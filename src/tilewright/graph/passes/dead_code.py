@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from onnx.defs import OpSchema
 
@@ -18,9 +19,10 @@ def remove_dead_code(graph: Graph) -> Graph:
         if needed.isdisjoint(node.outputs):
             continue
         kept.append(_without_unread_options(node, needed))
-        needed.update(name for name in node.inputs if name)
+        needed.update(node.inputs)
+        needed.discard("")
     kept.reverse()
-    known = needed.union(graph.inputs, (name for node in kept for name in node.outputs))
+    known = needed.union(graph.inputs, chain.from_iterable(node.outputs for node in kept))
     return replace(
         graph,
         nodes=kept,

@@ -39,18 +39,12 @@ class Editor:
         self.compilable: BySignature[bool] = BySignature()
         """Whether kernels can compute nodes that the pass thinks of."""
         self._instead: dict[str, str] = {}
-        self._producers: dict[str, Node] = {}
         self._fresh = FreshNames(self.types)
-        self._uses = Counter(chain(graph.outputs, *(node.inputs for node in graph.nodes)))
 
     def __iter__(self) -> Iterator[Node]:
         """The nodes of the old graph, reading the values that stand in the place of their old inputs by now."""
         for old in self.graph.nodes:
-            node = self.current(old)
-            yield node
-            # What the pass has put in its place has been counted for itself.
-            for name in node.inputs:
-                self._uses[name] -= 1
+            yield self.current(old)
 
     def current(self, node: Node) -> Node:
         """A node of the old graph, reading the values that stand in the place of its old inputs."""
@@ -67,10 +61,6 @@ class Editor:
     def keep(self, node: Node) -> None:
         """Add a node whose outputs have their types already."""
         self.nodes.append(node)
-        for name in node.inputs:
-            self._uses[name] += 1
-        for name in node.outputs:
-            self._producers[name] = node
 
     def add(
         self,
@@ -100,15 +90,6 @@ class Editor:
     def replace(self, old: str, new: str) -> None:
         """From here on, `new` is read where the old graph reads `old`."""
         self._instead[old] = new
-        self._uses[new] += self._uses[old]
-
-    def producer(self, name: str) -> Node | None:
-        """The node among those added so far that computes a value."""
-        return self._producers.get(name)
-
-    def sole_producer(self, name: str) -> Node | None:
-        """The node that computes a value which only the node at hand reads: it may be changed for that reader."""
-        return self._producers.get(name) if self._uses[name] == 1 else None
 
     def fresh_name(self, hint: str) -> str:
         """A name that no value has yet."""
@@ -125,6 +106,7 @@ class Editor:
         if self._is_unchanged():
             return self.graph
         renamed: dict[str, str] = {}
+        computed = {name for node in self.nodes for name in node.outputs} if self._instead else set()
         for output in dict.fromkeys(self.graph.outputs):  # one name may be given as several outputs
             value = self.resolve(output)
             if value == output:
@@ -132,7 +114,7 @@ class Editor:
             if value in self.constants:
                 self.constants[output] = self.constants[value]
                 self.types[output] = self.types[value]
-            elif value in self._producers and value not in renamed and value not in self.outputs:
+            elif value in computed and value not in renamed and value not in self.outputs:
                 renamed[value] = output
             else:
                 like = Node("Identity", (), (output,), opset=self._newest_opset)
@@ -159,6 +141,41 @@ class Editor:
         types = dict(self.types)
         types.update((new, self.types[old]) for old, new in renamed.items())
         return replace(self.graph, nodes=nodes, constants=self.constants, types=types)
+
+
+class TracingEditor(Editor):
+    """An editor that knows which node computes a value, and how many read it."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self._producers: dict[str, Node] = {}
+        self._uses = Counter(chain(graph.outputs, *(node.inputs for node in graph.nodes)))
+
+    def __iter__(self) -> Iterator[Node]:
+        for node in super().__iter__():
+            yield node
+            # What the pass has put in its place has been counted for itself.
+            for name in node.inputs:
+                self._uses[name] -= 1
+
+    def keep(self, node: Node) -> None:
+        super().keep(node)
+        for name in node.inputs:
+            self._uses[name] += 1
+        for name in node.outputs:
+            self._producers[name] = node
+
+    def replace(self, old: str, new: str) -> None:
+        super().replace(old, new)
+        self._uses[new] += self._uses[old]
+
+    def producer(self, name: str) -> Node | None:
+        """The node among those added so far that computes a value."""
+        return self._producers.get(name)
+
+    def sole_producer(self, name: str) -> Node | None:
+        """The node that computes a value which only the node at hand reads: it may be changed for that reader."""
+        return self._producers.get(name) if self._uses[name] == 1 else None
 
 
 def _renamed(node: Node, renamed: Mapping[str, str]) -> Node:

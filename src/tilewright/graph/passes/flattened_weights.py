@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.graph.graph import ONNX, Graph, Node
 from tilewright.graph.passes.canonical import add_reshape
-from tilewright.graph.passes.editor import Editor, has_any
+from tilewright.graph.passes.editor import TracingEditor, has_any
 from tilewright.graph.passes.layout import inverse
 
 
@@ -18,13 +18,13 @@ def permute_weight_rows(graph: Graph) -> Graph:
     """MatMul(Reshape(Transpose(x)), W) becomes MatMul(Reshape(x), W'), where the Reshape keeps the first axis."""
     if not has_any(graph, {"Transpose"}):
         return graph
-    editor = Editor(graph)
+    editor = TracingEditor(graph)
     for node in editor:
         editor.keep(_permuted(editor, node) or node)
     return editor.finish()
 
 
-def _permuted(editor: Editor, node: Node) -> Node | None:
+def _permuted(editor: TracingEditor, node: Node) -> Node | None:
     if node.op != "MatMul" or node.domain != ONNX or node.inputs[1] not in editor.constants:
         return None
     weights = editor.constants[node.inputs[1]]

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.graph.graph import ONNX, Graph, Node
 from tilewright.graph.passes.axes import reduction_axes
-from tilewright.graph.passes.editor import Editor, has_any
+from tilewright.graph.passes.editor import TracingEditor, has_any
 
 _FIRST_OPSET = 17
 
@@ -21,14 +21,14 @@ _FIRST_OPSET = 17
 def recognize_layer_norm(graph: Graph) -> Graph:
     if not has_any(graph, {"Sqrt"}):
         return graph
-    editor = Editor(graph)
+    editor = TracingEditor(graph)
     for node in editor:
         if not _rewritten(editor, node):
             editor.keep(node)
     return editor.finish()
 
 
-def _rewritten(editor: Editor, node: Node) -> bool:
+def _rewritten(editor: TracingEditor, node: Node) -> bool:
     difference, root = _quotient(editor, node)
     centred = _node(editor, difference, "Sub")
     if centred is None:
@@ -55,7 +55,7 @@ def _rewritten(editor: Editor, node: Node) -> bool:
     return True
 
 
-def _quotient(editor: Editor, node: Node) -> tuple[str, str]:
+def _quotient(editor: TracingEditor, node: Node) -> tuple[str, str]:
     """The numerator and the denominator of a Div, or of a Mul with a Reciprocal; "" for any other node."""
     if node.domain != ONNX:
         return "", ""
@@ -69,7 +69,7 @@ def _quotient(editor: Editor, node: Node) -> tuple[str, str]:
     return "", ""
 
 
-def _epsilon(editor: Editor, root: str, difference: str, axes: tuple[int, ...]) -> float | None:
+def _epsilon(editor: TracingEditor, root: str, difference: str, axes: tuple[int, ...]) -> float | None:
     """The epsilon in Sqrt(ReduceMean(difference squared) + epsilon)."""
     square_root = _node(editor, root, "Sqrt")
     added = None if square_root is None else _node(editor, square_root.inputs[0], "Add")
@@ -86,7 +86,7 @@ def _epsilon(editor: Editor, root: str, difference: str, axes: tuple[int, ...]) 
     return _number(editor, epsilon)
 
 
-def _is_square(editor: Editor, name: str, base: str) -> bool:
+def _is_square(editor: TracingEditor, name: str, base: str) -> bool:
     node = editor.producer(name)
     if node is None or node.domain != ONNX:
         return False
@@ -95,7 +95,7 @@ def _is_square(editor: Editor, name: str, base: str) -> bool:
     return node.op == "Pow" and node.inputs[0] == base and _number(editor, node.inputs[1]) == 2
 
 
-def _mean_of(editor: Editor, name: str, source: str) -> tuple[int, ...]:
+def _mean_of(editor: TracingEditor, name: str, source: str) -> tuple[int, ...]:
     """The axes of a mean of `source` that keeps its dimensions; none for any other value."""
     node = _node(editor, name, "ReduceMean")
     if node is None or node.inputs[0] != source or not node.attributes.get("keepdims", 1):
@@ -103,11 +103,11 @@ def _mean_of(editor: Editor, name: str, source: str) -> tuple[int, ...]:
     return reduction_axes(editor, node) or ()
 
 
-def _node(editor: Editor, name: str, op: str) -> Node | None:
+def _node(editor: TracingEditor, name: str, op: str) -> Node | None:
     node = editor.producer(name)
     return node if node is not None and node.op == op and node.domain == ONNX else None
 
 
-def _number(editor: Editor, name: str) -> float | None:
+def _number(editor: TracingEditor, name: str) -> float | None:
     value = editor.constants.get(name)
     return cast(float, value.item()) if value is not None and value.size == 1 else None

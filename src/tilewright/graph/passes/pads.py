@@ -9,20 +9,20 @@ from typing import cast
 import numpy as np
 
 from tilewright.graph.graph import ONNX, Graph, Node
-from tilewright.graph.passes.editor import Editor, has_any
+from tilewright.graph.passes.editor import Editor, TracingEditor, has_any
 
 
 def merge_pads(graph: Graph) -> Graph:
     """Pad with zeros, then Conv or AveragePool: one node with larger pads."""
     if not has_any(graph, {"Pad"}):
         return graph
-    editor = Editor(graph)
+    editor = TracingEditor(graph)
     for node in editor:
         editor.keep(_merged(editor, node) or node)
     return editor.finish()
 
 
-def _merged(editor: Editor, node: Node) -> Node | None:
+def _merged(editor: TracingEditor, node: Node) -> Node | None:
     if node.domain != ONNX or node.op not in ("Conv", "AveragePool"):
         return None
     pad = editor.producer(node.inputs[0])
@@ -41,7 +41,7 @@ def _merged(editor: Editor, node: Node) -> Node | None:
     return replace(node, inputs=(pad.inputs[0], *node.inputs[1:]), attributes=attributes)
 
 
-def _spatial_pads(editor: Editor, pad: Node) -> tuple[int, ...] | None:
+def _spatial_pads(editor: TracingEditor, pad: Node) -> tuple[int, ...] | None:
     """All pads before, then all after, of a Pad of the spatial dimensions with zeros."""
     known = editor.types.get(pad.inputs[0])
     if known is None or pad.attributes.get("mode", "constant") != "constant":

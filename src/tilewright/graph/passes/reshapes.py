@@ -14,14 +14,14 @@ from typing import cast
 
 from tilewright.graph.graph import ONNX, Graph, Node
 from tilewright.graph.passes.canonical import add_reshape, add_transpose
-from tilewright.graph.passes.editor import Editor, has_any
+from tilewright.graph.passes.editor import TracingEditor, has_any
 from tilewright.graph.passes.layout import Perm, compose, identity, inverse, is_view, permuted, reshaped
 
 
 def merge_movements(graph: Graph) -> Graph:
     if not has_any(graph, {"Reshape", "Transpose"}):
         return graph
-    editor = Editor(graph)
+    editor = TracingEditor(graph)
     for node in editor:
         if not _has_known_types(editor, node):
             editor.keep(node)
@@ -33,7 +33,7 @@ def merge_movements(graph: Graph) -> Graph:
     return editor.finish()
 
 
-def _has_known_types(editor: Editor, node: Node) -> bool:
+def _has_known_types(editor: TracingEditor, node: Node) -> bool:
     """A Reshape or a Transpose as `canonicalize` and `move_transposes` leave them."""
     if node.domain != ONNX or node.op not in ("Reshape", "Transpose"):
         return False
@@ -43,7 +43,7 @@ def _has_known_types(editor: Editor, node: Node) -> bool:
     return all(type_ is not None and 0 not in type_.shape for type_ in known)
 
 
-def _add_reshape(editor: Editor, node: Node, source: str, output: str) -> None:
+def _add_reshape(editor: TracingEditor, node: Node, source: str, output: str) -> None:
     before = editor.producer(source)
     if before is not None and before.op == "Reshape" and before.domain == ONNX and _has_known_types(editor, before):
         source = before.inputs[0]
@@ -53,7 +53,7 @@ def _add_reshape(editor: Editor, node: Node, source: str, output: str) -> None:
         add_reshape(editor, source, editor.type(output).shape, like=node, output=output)
 
 
-def _add_transpose(editor: Editor, node: Node, source: str, perm: Perm, output: str) -> None:
+def _add_transpose(editor: TracingEditor, node: Node, source: str, perm: Perm, output: str) -> None:
     before = editor.producer(source)
     if before is not None and before.op == "Transpose" and before.domain == ONNX and "perm" in before.attributes:
         source, perm = before.inputs[0], compose(cast("Sequence[int]", before.attributes["perm"]), perm)
@@ -65,7 +65,7 @@ def _add_transpose(editor: Editor, node: Node, source: str, perm: Perm, output: 
         add_transpose(editor, source, perm, like=node, output=output)
 
 
-def _hoisted(editor: Editor, node: Node, source: str, perm: Perm, output: str) -> bool:
+def _hoisted(editor: TracingEditor, node: Node, source: str, perm: Perm, output: str) -> bool:
     """Transpose(Reshape(Transpose(x))) as Reshape(Transpose(x)), if that is possible."""
     reshape = editor.sole_producer(source)
     if reshape is None or reshape.op != "Reshape" or not _has_known_types(editor, reshape):
