@@ -58,7 +58,8 @@ def _rewritten(editor: Editor, node: Node) -> bool:
 
 def is_compilable(editor: Editor, node: Node, source: TensorType) -> bool:
     """Whether a kernel can compute a node of our own on data of that type: there is no fallback for it."""
-    types = ChainMap({node.inputs[0]: source}, editor.types)
+    given: dict[str, TensorType | None] = {node.inputs[0]: source}
+    types = ChainMap(given, editor.types)
 
     def find(constants: Constants) -> bool:
         try:

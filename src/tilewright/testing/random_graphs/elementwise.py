@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 
@@ -36,7 +38,7 @@ def function(draft: Draft, x: str) -> None:
         x = draft.result("Mul", [draft.result("Tanh", [x]), draft.constant(np.array(0.9, draft.dtype(x)))])
     elif op == "Acosh":
         x = draft.result("Add", [draft.result("Abs", [x]), draft.constant(np.array(1.1, draft.dtype(x)))])
-    attributes = _ATTRIBUTES.get(op, {}) if draft.chance() else {}
+    attributes: dict[str, Any] = _ATTRIBUTES.get(op, {}) if draft.chance() else {}
     if op == "Gelu" and draft.chance():
         attributes = {"approximate": "tanh"}
     draft.node(op, [x], **attributes)

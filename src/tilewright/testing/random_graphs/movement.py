@@ -13,7 +13,8 @@ from tilewright.testing.random_graphs.draft import Draft, Step, need
 
 def transpose(draft: Draft, x: str) -> None:
     perm = [int(i) for i in draft.rng.permutation(draft.values[x].ndim)]
-    draft.node("Transpose", [x], **({"perm": perm} if perm and draft.chance(0.9) else {}))
+    attributes: dict[str, Any] = {"perm": perm} if perm and draft.chance(0.9) else {}
+    draft.node("Transpose", [x], **attributes)
 
 
 def reshape(draft: Draft, x: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import onnx
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from tilewright.graph.onnx_protos import captured_names
 from tilewright.testing.random_graphs.draft import value_info
@@ -55,7 +55,8 @@ def _smaller(graph: RandomGraph) -> Iterator[RandomGraph]:
 def _part(graph: RandomGraph, outputs: list[str], given: set[str]) -> RandomGraph:
     """What computes these outputs from inputs and the values that are given."""
     old = graph.model.graph
-    wanted, nodes = set(outputs), []
+    wanted = set(outputs)
+    nodes: list[NodeProto] = []
     for node in reversed(old.node):
         if wanted & set(node.output) - given:
             nodes.insert(0, node)
