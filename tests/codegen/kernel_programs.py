@@ -7,7 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.schedules import conv2d_schedule, depthwise_schedule, gemm_schedule, row_schedule
-from tests.codegen.elementwise_programs import casts, divisions, functions, functions_of_two, narrowing, widening
+from tests.codegen.elementwise_programs import (
+    casts,
+    divisions,
+    functions,
+    functions_of_angles,
+    functions_of_two,
+    narrowing,
+    widening,
+)
 from tests.codegen.program import Array, Program, random
 from tilewright import te
 from tilewright.codegen import Target
@@ -122,6 +130,8 @@ PROGRAMS: dict[str, Program] = {
     "arg_reductions": Program(arg_reductions, arg_inputs),
     "functions_float32": functions("float32"),
     "functions_float64": functions("float64"),
+    "functions_of_angles_float32": functions_of_angles("float32"),
+    "functions_of_angles_float64": functions_of_angles("float64"),
     "functions_of_two_float32": functions_of_two("float32"),
     "functions_of_two_float64": functions_of_two("float64"),
     "divisions_int8": divisions("int8"),
