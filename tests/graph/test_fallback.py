@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+from tests.graph import onnx_models
 from tests.graph.onnx_models import random
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph import Node, TensorType
 from tilewright.graph.fallback import FallbackOperator, run_fallback
+from tilewright.graph.onnx_protos import node_from_proto
 
 
 def run(op: str, *inputs: Any, opset: int = 20, **attributes: Any) -> Any:
@@ -29,6 +32,22 @@ def test_operator_runs_again_and_again() -> None:
 def test_same_value_may_be_read_twice() -> None:
     operator = FallbackOperator(Node("Mul", ("x", "x"), ("z",), opset=14))
     np.testing.assert_array_equal(operator([random((3,)), random((3,))])[0], random((3,)) ** 2)
+
+
+def test_a_subgraph_may_read_a_value_with_a_name_like_our_own() -> None:
+    captured = "tilewright.operand.0"
+    branches = {
+        name: onnx_models.graph([onnx_models.node(op, [captured], ["y"])], [], ["y"])
+        for name, op in (("then_branch", "Neg"), ("else_branch", "Abs"))
+    }
+    proto = onnx.helper.make_node("If", ["c"], ["z"], **branches)
+    (output,) = run_fallback(node_from_proto(proto, 20), [np.array(True), random((3,))])
+    np.testing.assert_array_equal(output, -random((3,)))
+
+
+def test_elements_are_divided_by_the_norm_of_their_sizes() -> None:
+    x = np.array([[3, -1], [0, 0]], np.float32)
+    np.testing.assert_allclose(run("LpNormalization", x, p=1), [[0.75, -0.25], [0, 0]])
 
 
 def test_absent_input_and_unwanted_output() -> None:

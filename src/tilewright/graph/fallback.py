@@ -45,7 +45,8 @@ class FallbackOperator:
         captures = captures_of(node)
         own_inputs = node.inputs[: len(node.inputs) - len(captures)]
         # Names of our own: the same value may be read twice, and may be known to the subgraphs by yet another name.
-        self._operands = [f"tilewright.operand.{i}" if name else "" for i, name in enumerate(own_inputs)]
+        prefix = _prefix_of_none("tilewright.operand.", captures)
+        self._operands = [f"{prefix}{i}" if name else "" for i, name in enumerate(own_inputs)]
         self._operands.extend(captures)
         self._evaluator = _evaluator(node, tuple(self._operands))
 
@@ -68,6 +69,13 @@ class FallbackOperator:
             _converted(next(wanted), type_) if name else None
             for name, type_ in zip(self.node.outputs, self._output_types, strict=True)
         ]
+
+
+def _prefix_of_none(prefix: str, names: Sequence[str]) -> str:
+    """The prefix, longer if need be, so that none of the names begins with it."""
+    while any(name.startswith(prefix) for name in names):
+        prefix += "."
+    return prefix
 
 
 @dataclass(frozen=True, slots=True)
