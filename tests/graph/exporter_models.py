@@ -638,6 +638,12 @@ export(
 )  # fmt: skip
 
 export(
+    "spectrum of a signal, opset 17",
+    "(float[1, 16, 1] x) => (float[1, frames, bins, 2] y) { y = STFT(x, step, window) }",
+    opset=17, step=int_scalar(4), window=np.hanning(8).astype(np.float32), fallbacks=("STFT",),
+)  # fmt: skip
+
+export(
     "places of elements, opset 17",
     """(float[3, 4] x) => (float[4, 3] t, int64[n, 2] places, float[m] chosen) {
         r = Relu(x)

@@ -26,6 +26,9 @@ def normal_form(node: Node, types: Types, constants: Constants) -> Node:
             return _cast_like(node, types)
         case "Resize":
             return _resize(node, constants)
+        case "STFT":
+            # ONNX's inference takes the attribute for 0 where it is left out.
+            return replace(node, attributes={"onesided": 1, **node.attributes})
         case _:
             return node
 
