@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -75,3 +76,50 @@ def test_a_missing_or_broken_file_is_an_error_that_names_it(tmp_path: Path, caps
 def test_a_wrong_number_to_keep_is_wrong_usage(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["records", "prune", path, "--keep", "0"]) == 2
     assert "must be at least 1" in capsys.readouterr().err
+
+
+HOSTILE = {
+    "gzip": gzip.compress(b'{"tilewright_records": 1}\n'),
+    "binary": bytes(range(256)),
+    "brackets": b'{"tilewright_records": 1}\n' + b"[" * 200_000 + b"\n",
+    "no latency": b'{"tilewright_records": 1}\n' + record().to_line().replace("0.002", "0.0").encode() + b"\n",
+    "no UTF-8": b'{"tilewright_records": 1}\n\xff\xfe\n',
+    "zeros": bytes(4096),
+}
+COMMANDS = {
+    "list": ["records", "list", "r.jsonl"],
+    "best": ["records", "best", "r.jsonl"],
+    "export": ["records", "export", "r.jsonl"],
+    "prune": ["records", "prune", "r.jsonl"],
+    "merge": ["records", "merge", "r.jsonl", "-o", "out.jsonl"],
+    "tune": ["tune", "gmm:8x8x8", "--trials", "1", "--threads", "1", "--records", "r.jsonl"],
+    "inspect": ["inspect", "gmm:8x8x8", "--ir", "--records", "r.jsonl"],
+    "bench": ["bench", "gmm:8x8x8", "--rounds", "1", "--records", "r.jsonl"],
+}
+
+
+@pytest.mark.parametrize("kind", [*HOSTILE, "folder"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_holds_no_records_is_one_line_of_error_and_stays_as_it_is(
+    kind: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("r.jsonl")
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(HOSTILE[kind])
+    assert main(COMMANDS[command]) == 1
+    printed = capsys.readouterr()
+    (error,) = [line for line in printed.err.splitlines() if not line.startswith("tuning ")]
+    assert error.startswith("tilewright: error: ")
+    assert "r.jsonl" in error
+    assert len(error) < 1000
+    assert printed.out == "" or command == "inspect"  # which begins with the computation
+    assert kind == "folder" or path.read_bytes() == HOSTILE[kind]
+
+
+def test_an_empty_file_holds_no_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.jsonl").write_bytes(b"")
+    assert main(["records", "list", str(tmp_path / "r.jsonl")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
