@@ -197,6 +197,8 @@ IMAGE = "(float[1,4,5,5] x, float[4,4,3,3] w) => (y)"
         f"{IMAGE} {{ y = AveragePool <kernel_shape = [2, 2], strides = [-1, 1]> (x) }}",
         "(float x) => (y) { y = GlobalAveragePool(x) }",
         "(float[3] x, int64[3] t) => (y) { y = SoftmaxCrossEntropyLoss(x, t) }",
+        f"{IMAGE} {{ y = LpPool <kernel_shape = [2, 2], p = 0> (x) }}",
+        "(float[2,3] x, float[5] s) => (y) { y = QuantizeLinear <axis = 1> (x, s) }",
         "(float[3] x) => (y) <float[1] a = {1.}> { y = Neg <alpha = 1.0> (x) }",
         "(float[3] x) => (y) { y = Concat <axis = 1.0> (x, x) }",
         "(float[3] x) => (y) { y = Add <axis = 0> (x, x) }",
@@ -205,6 +207,22 @@ IMAGE = "(float[1,4,5,5] x, float[4,4,3,3] w) => (y)"
 def test_attributes_without_a_meaning(text: str) -> None:
     with pytest.raises(ModelError, match=r"node .*; correct"):
         load_model(parsed(text))
+
+
+@pytest.mark.parametrize(
+    ("image", "angles", "attributes"),
+    [
+        ("1,4,3,8", "1,3,2", ""),
+        ("1,4,3,8", "1,2,4", ""),
+        ("1,4,3,9", "1,3,4", ""),
+        ("1,3,10", "1,3,4", "<num_heads = 3>"),
+        ("1,4,3,8", "1,3,4", "<rotary_embedding_dim = -8>"),
+    ],
+)
+def test_rotation_by_angles_that_do_not_fit(image: str, angles: str, attributes: str) -> None:
+    text = f"(float[{image}] x, float[{angles}] a) => (y) {{ y = RotaryEmbedding {attributes} (x, a, a) }}"
+    with pytest.raises(ModelError, match=r"it rotates|its angles"):
+        load_model(parsed(text, 23))
 
 
 @pytest.mark.parametrize("scale", [np.nan, np.inf, -np.inf, 0.0, -1.0])
@@ -295,3 +313,22 @@ def test_network_that_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) 
         session.run(None, {"x": X})
     with pytest.raises(ModelError, match="does not fit into the memory"):
         session.profile({"x": X})
+
+
+@pytest.mark.parametrize(
+    ("call", "functions"),
+    [
+        ("y = l.f(x)", ["f (v) => (w) { w = l.f(v) }"]),
+        ("y = l.f(x)", ["f (v) => (w) { w = l.g(v) }", "g (v) => (w) { w = l.f(v) }"]),
+        ("y = l.f(x, x, x)", ["f (v) => (w) { w = Neg(v) }"]),
+        ("y, z = l.f(x)", ["f (v) => (w) { w = Neg(v) }"]),
+        ("y = l.f(x)", ["f (v) => (w) { w = Neg(u) }"]),
+        ("y = l.f(x)", ["f <a> (v) => (w) { w = Concat <axis: int = @a> (v, v) }"]),
+        ("y = l.f(x)", ["f (v, v) => (w, w) { w = Neg(v) w = Neg(v) }"]),
+    ],
+)
+def test_functions_without_a_meaning(call: str, functions: list[str]) -> None:
+    texts = [f'<domain: "l", opset_import: ["" : 18, "l" : 1]> {function}' for function in functions]
+    net = f'<ir_version: 8, opset_import: ["" : 18, "l" : 1]> net (float[3] x) => (y) {{ {call} }}'
+    with pytest.raises(ModelError, match="export (the model|it) again"):
+        load_model(onnx.parser.parse_model("\n".join([net, *texts])))

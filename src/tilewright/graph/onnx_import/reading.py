@@ -51,7 +51,12 @@ def inline_functions(model: ModelProto) -> ModelProto:
     """The model with the calls of the functions that it brings along replaced by their nodes."""
     if not model.functions:
         return model
-    inlined = onnx.inliner.inline_local_functions(model)
+    try:
+        inlined = onnx.inliner.inline_local_functions(model)
+    except (onnx.checker.ValidationError, RuntimeError, ValueError) as error:
+        raise ModelError(
+            f"the functions of the model cannot be put in the place of their calls: {error}; export the model again"
+        ) from error
     if not _calls_functions(inlined):
         return inlined
     # What is left is written for another version of the operators than the model asks for.

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from tilewright import te
 from tilewright.graph.operators.layout import Layout, spatial_operator
 from tilewright.graph.operators.precision import widen
-from tilewright.graph.operators.registry import Call, NotCompilableError
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError
 from tilewright.graph.operators.window import Window, pad_windows, windows
 from tilewright.te import DTYPES, Expr, Tensor
 
@@ -109,6 +109,8 @@ def _lowest(dtype: str) -> float:
 
 def _norm(p: int) -> tuple[Callable[[Expr], Expr], Finish]:
     """What is summed for a p-norm, and what is done with the sum."""
+    if p < 1:
+        raise MisfitError(f"its p is {p}, but must be 1 at least")
     if p == 1:
         return te.abs, lambda total, _: total
     if p == 2:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tilewright import te
 from tilewright.graph.operators.elementwise import element_type, round_half_even
 from tilewright.graph.operators.operands import axis_of, reader
-from tilewright.graph.operators.registry import Call, NotCompilableError, operator
+from tilewright.graph.operators.registry import Call, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 _RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
@@ -21,6 +21,8 @@ def _parameter(call: Call, position: int) -> Callable[[Sequence[Expr]], Expr]:
         return lambda i: read(i[:0] if P.ndim == 0 else [te.constant(0, "int64")])
     axis = axis_of(call, call.attribute("axis", 1), X.ndim)
     block = call.attribute("block_size", 0)
+    if P.ndim == 1 and not block and P.shape != (X.shape[axis],):
+        raise MisfitError(f"there are {P.shape[0]} scales or zero points for {X.shape[axis]} places of axis {axis}")
     if P.ndim == 1 and not block:
         return lambda i: P[i[axis]]
     if not block or P.ndim != X.ndim:

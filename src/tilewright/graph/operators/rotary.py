@@ -19,8 +19,11 @@ def rotary_embedding(call: Call) -> Tensor:
         raise NotCompilableError(f"RotaryEmbedding has an input of shape {X.shape} and {num_heads} heads")
     size = X.shape[-1] // num_heads if X.ndim == 3 else X.shape[-1]
     num_rotated = call.attribute("rotary_embedding_dim", 0) or size
-    if not 0 < num_rotated <= size:
-        raise MisfitError(f"it rotates {num_rotated} of {size} elements of a head")
+    if not 0 < num_rotated <= size or num_rotated % 2 or (X.ndim == 3 and X.shape[-1] % num_heads):
+        raise MisfitError(f"it rotates {num_rotated} of {size} elements of each of {num_heads} heads")
+    for cache in (call.tensor(1), call.tensor(2)):
+        if cache.ndim == 0 or cache.shape[-1] != num_rotated // 2:
+            raise MisfitError(f"its angles of shape {cache.shape} are not those of {num_rotated // 2} pairs")
     cosine, sine = _cached(call, 1), _cached(call, 2)
     rotated = _interleaved if call.attribute("interleaved", 0) else _halves
 
@@ -48,6 +51,9 @@ def _cached(call: Call, position: int) -> Callable[[Expr, Expr, Expr], Expr]:
     """How to read a cache [position, pair] by the operand of positions, or one [batch, position, pair] without it."""
     cache, places = call.tensor(position), call.optional(3)
     if places is None:
+        X = call.tensor(0)
+        if cache.shape[:-1] != (X.shape[0], X.shape[-2]):
+            raise MisfitError(f"its angles of shape {cache.shape} are not those of {X.shape[-2]} positions")
         return lambda batch, place, pair: cache[batch, place, pair]
     return lambda batch, place, pair: cache[from_front(places[batch, place], cache.shape[0]), pair]
 
