@@ -92,11 +92,13 @@ def _tensors(what: str, given: object) -> tuple[Tensor, ...]:
 
 def _check_arguments(inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> None:
     for what, tensors in (("input", inputs), ("output", outputs)):
+        seen: set[Tensor] = set()
         for position, tensor in enumerate(tensors):
             if not isinstance(tensor, Tensor):
                 raise ExpressionError(f"{what} {position} of a task must be a tensor, got {tensor!r}")
-            if tensor in tensors[:position]:
+            if tensor in seen:
                 raise ExpressionError(f"tensor {tensor.name} is given twice as {what}; name each {what} once")
+            seen.add(tensor)
     if not outputs:
         raise ExpressionError("a task needs at least one output; give a computed tensor")
     for tensor in inputs:
@@ -108,9 +110,10 @@ def _check_arguments(inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) ->
 
 
 def _check_inputs(inputs: tuple[Tensor, ...], tensors: list[Tensor]) -> None:
-    needed = [t for t in tensors if t.is_placeholder]
+    needed = {t: None for t in tensors if t.is_placeholder}
+    given = set(inputs)
     for tensor in needed:
-        if tensor not in inputs:
+        if tensor not in given:
             raise ExpressionError(f"placeholder {tensor.name} is read but not among the inputs; add it to them")
     for tensor in inputs:
         if tensor not in needed:

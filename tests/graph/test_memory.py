@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.graph import memory
 from tilewright.graph.memory import ALIGNMENT, Block, MemoryPlan, lower_bound, plan_memory
 
 lifetimes = st.tuples(st.integers(0, 12), st.integers(0, 6)).map(lambda t: (t[0], t[0] + t[1]))
@@ -32,6 +33,34 @@ def test_blocks_that_live_at_once_do_not_overlap(blocks: list[Block]) -> None:
     assert all(offset % ALIGNMENT == 0 for offset in plan.offsets)
     assert all(o + b.nbytes <= plan.nbytes for b, o in zip(blocks, plan.offsets, strict=True))
     assert plan.nbytes >= lower_bound(blocks)
+
+
+@given(block_lists)
+def test_so_do_those_of_a_network_in_which_too_many_meet(blocks: list[Block]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "_MOST_MEETINGS", -1)
+        plan = plan_memory(blocks)
+    assert overlapping(blocks, plan) == []
+    assert all(offset % ALIGNMENT == 0 for offset in plan.offsets)
+    assert plan.nbytes == max((o + _rounded(b) for b, o in zip(blocks, plan.offsets, strict=True)), default=0)
+
+
+def _rounded(block: Block) -> int:
+    return -(-block.nbytes // ALIGNMENT) * ALIGNMENT
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [Block(64 * (1 + n % 7), n, n + 1 + n % 3) for n in range(20_000)],
+        [Block(64 * (1 + n % 7), n, 20_000 + n) for n in range(20_000)],
+        [Block(64 * (1 + n % 7), n, n + (1000 if n % 100 == 0 else 1)) for n in range(20_000)],
+    ],
+    ids=["chain", "all at once", "some for long"],
+)
+def test_many_blocks_come_close_to_the_least_possible(blocks: list[Block]) -> None:
+    plan = plan_memory(blocks)
+    assert plan.nbytes <= 1.5 * lower_bound(blocks)
 
 
 def test_no_blocks_need_no_memory() -> None:

@@ -6,7 +6,6 @@ from os import PathLike, fspath
 from pathlib import Path
 
 import onnx
-import onnx.inliner
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
@@ -14,7 +13,8 @@ from onnx.external_data_helper import load_external_data_for_model, uses_externa
 from tilewright.errors import ModelError, UsageError
 from tilewright.graph.graph import ONNX
 from tilewright.graph.onnx_import.arguments import check_operators
-from tilewright.graph.onnx_import.conversion import at_opset, with_functions_inlined
+from tilewright.graph.onnx_import.conversion import at_opset
+from tilewright.graph.onnx_import.functions import inline_functions
 from tilewright.graph.onnx_import.normal_forms import with_old_resizes
 from tilewright.graph.onnx_protos import normal_domain, texts
 
@@ -45,33 +45,6 @@ def read_model(source: str | PathLike[str] | bytes | ModelProto) -> ModelProto:
 def opsets_of(model: ModelProto) -> dict[str, int]:
     """The version of each operator set that the model uses."""
     return {normal_domain(entry.domain): entry.version for entry in model.opset_import}
-
-
-def inline_functions(model: ModelProto) -> ModelProto:
-    """The model with the calls of the functions that it brings along replaced by their nodes."""
-    if not model.functions:
-        return model
-    try:
-        inlined = onnx.inliner.inline_local_functions(model)
-    except (onnx.checker.ValidationError, RuntimeError, ValueError) as error:
-        raise ModelError(
-            f"the functions of the model cannot be put in the place of their calls: {error}; export the model again"
-        ) from error
-    if not _calls_functions(inlined):
-        return inlined
-    # What is left is written for another version of the operators than the model asks for.
-    try:
-        return with_functions_inlined(model)
-    except ModelError as error:
-        raise ModelError(
-            f"the model has functions of another operator set than its own, and onnx cannot convert them: {error}; "
-            f"export the model with one operator set"
-        ) from error
-
-
-def _calls_functions(model: ModelProto) -> bool:
-    names = {(function.domain, function.name) for function in model.functions}
-    return any((node.domain, node.op_type) in names for node in model.graph.node)
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -144,7 +144,8 @@ class Forms:
             return Form(Kind.FALLBACK, reason=reason)
         if node.op in _RESHAPES and node.domain == ONNX and _has_same_size(graph, node.inputs[0], node.outputs[0]):
             return self._view
-        same = tuple([node.inputs.index(name) for name in node.inputs])
+        first: dict[str, int] = {}
+        same = tuple([first.setdefault(name, position) for position, name in enumerate(node.inputs)])
         results = tuple([graph.types.get(name) if name in wanted else None for name in node.outputs])
         try:
             return self._known.get(

@@ -30,13 +30,14 @@ class Kernels:
 
     def of(self, nodes: Sequence[int], results: Sequence[str]) -> Kernel:
         """The kernel that computes `results` by these nodes, which are in the order of the graph."""
-        wiring, names = self._network.wiring(nodes)
-        key = (wiring, tuple(map(names.index, results)))
+        wiring, places = self._network.wiring(nodes)
+        key = (wiring, tuple(places[name] for name in results))
         if key not in self._known:
             kernel = _kernel(self._network, nodes, results)
-            self._known[key] = kernel.task, tuple(map(names.index, kernel.inputs))
+            self._known[key] = kernel.task, tuple(places[name] for name in kernel.inputs)
             return kernel
         task, inputs = self._known[key]
+        names = list(places)
         return Kernel(task, tuple(names[place] for place in inputs), tuple(results))
 
 

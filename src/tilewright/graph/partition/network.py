@@ -73,10 +73,10 @@ class Network:
         wanted = {tensor for tensor, name in zip(form.operands, self.nodes[n].inputs, strict=True) if name in names}
         return [found for found in form.reads if found[1].tensor in wanted]
 
-    def wiring(self, nodes: Sequence[int]) -> tuple[Hashable, list[str]]:
-        """How these nodes are put together, whatever their values are called; and what those are called here.
+    def wiring(self, nodes: Sequence[int]) -> tuple[Hashable, dict[str, int]]:
+        """How these nodes are put together, whatever their values are called; and the number of each value in that.
 
-        Nodes with the same wiring compute the same, from and to values at the same places of the second result.
+        Nodes with the same wiring compute the same, from and to values with the same numbers, which count from 0.
         """
         places: dict[str, int] = {}
         parts: list[Hashable] = []
@@ -85,7 +85,7 @@ class Network:
             read = tuple([places.setdefault(name, len(places)) for name in node.inputs])
             written = tuple([places.setdefault(name, len(places)) for name in node.outputs])
             parts.append((id(self.forms[n]), read, written))
-        return tuple(parts), list(places)
+        return tuple(parts), places
 
     def reads_lanes(self, nodes: Sequence[int]) -> bool:
         """Whether the products among these nodes, joined, read in vectors as well as each by itself."""
