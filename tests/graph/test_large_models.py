@@ -68,7 +68,7 @@ def test_work_grows_with_the_number_of_nodes(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", _OF_EQUAL_NODES)
 def test_equal_nodes_are_looked_at_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = []
+    numbers: list[int] = []
 
     def counting(call: Call) -> tuple[Tensor, ...]:
         numbers[-1] += 1
@@ -133,10 +133,11 @@ def movements_before_a_scale(length: int) -> list[NodeProto]:
 
 
 def test_a_scale_looks_up_a_chain_of_any_length() -> None:
-    constants = {"w": np.ones((4, 4), np.float32), "shape": np.array([4, 4]), "half": np.float32(0.5)}
+    w = np.ones((4, 4), np.float32)
+    constants = {"w": w, "shape": np.array([4, 4]), "half": np.array(0.5, np.float32)}
     proto = model(movements_before_a_scale(700), [tensor("x", [4, 4])], ["y"], constants)
     x = np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32)
-    np.testing.assert_allclose(run_partition(partition_network(proto), {"x": x})["y"], x @ constants["w"] / 2, 1e-5)
+    np.testing.assert_allclose(run_partition(partition_network(proto), {"x": x})["y"], x @ w / 2, 1e-5)
 
 
 def test_a_chain_of_slices_with_two_readers() -> None:

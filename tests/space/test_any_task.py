@@ -1,4 +1,7 @@
-"""Any task: its sketches are legal, their features finite, and their candidates compute what NumPy computes."""
+"""Any task: its sketches are legal, their features finite, and their candidates compute what NumPy computes.
+
+That no sketch is dropped on the way holds in every test: see `tests/conftest.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import workloads
 from tilewright.features import Hardware, statement_features
 from tilewright.space import SpaceOptions, derive, is_legal
 from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
@@ -33,3 +37,10 @@ def test_any_task_has_a_space_of_right_programs(family: str) -> None:
                 outputs = results if isinstance(results, tuple) else (results,)
                 for actual, wanted, tensor in zip(outputs, expected, task.outputs, strict=True):
                     assert_matches(actual, wanted, tensor.dtype, reduction_size(task))
+
+
+@pytest.mark.parametrize("family", workloads.names())
+def test_any_workload_has_a_space(family: str) -> None:
+    for workload, task in workloads.suite(1):
+        if workload.partition(":")[0] == family:
+            assert derive(task, SpaceOptions(TARGET, 2))

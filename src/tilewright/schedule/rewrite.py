@@ -173,12 +173,12 @@ def _reads_of_place(schedule: Schedule, source: Stage, reader: Stage, place: int
             f"give its number, from 0 to {len(found) - 1}, as place"
         )
     number = 0 if place is None else place
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(found):
+    if number not in range(len(found)):
         raise ScheduleError(
             f"{reader.name} reads {source.name} in {len(found)} places; place must be a number from 0 to "
             f"{len(found) - 1}, got {place!r}"
         )
-    reads = found[number]
+    reads = found[int(number)]
     if any(collect_reads(index) for index in reads[0].indices):
         raise ScheduleError(
             f"{reader.name} reads `{reads[0]}` at an index from memory; pack needs an index of loops only"
