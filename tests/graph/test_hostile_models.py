@@ -198,6 +198,7 @@ IMAGE = "(float[1,4,5,5] x, float[4,4,3,3] w) => (y)"
         "(float x) => (y) { y = GlobalAveragePool(x) }",
         "(float[3] x, int64[3] t) => (y) { y = SoftmaxCrossEntropyLoss(x, t) }",
         f"{IMAGE} {{ y = LpPool <kernel_shape = [2, 2], p = 0> (x) }}",
+        "(uint8[1,1,3,3] x, uint8[2,1,2,2] w, uint8 z) => (y) { y = ConvInteger(x, w, z, x) }",
         "(float[2,3] x, float[5] s) => (y) { y = QuantizeLinear <axis = 1> (x, s) }",
         "(float[3] x) => (y) <float[1] a = {1.}> { y = Neg <alpha = 1.0> (x) }",
         "(float[3] x) => (y) { y = Concat <axis = 1.0> (x, x) }",

@@ -70,6 +70,8 @@ def broadcast_shape(call: Call, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def element(X: Tensor, indices: Indices) -> Expr:
     """The element of X at an index of a shape that X broadcasts to."""
+    if X.ndim > len(indices):
+        raise MisfitError(f"an operand has the shape {X.shape} where it takes at most {len(indices)} dimensions")
     own = indices[len(indices) - X.ndim :]
     return X[tuple(0 if extent == 1 else index for extent, index in zip(X.shape, own, strict=True))]
 
