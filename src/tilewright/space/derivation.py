@@ -25,8 +25,9 @@ _LOGGER = logging.getLogger(__name__)
 # What a rule raises whose picture of the loops is wrong.
 _MISFITS = (ScheduleError, AssertionError, LookupError, ValueError)
 _NUM_ROWS_TO_TRY = 4
-# Two products in a chain have 16; each more would multiply them, and the time to look at them, by four.
-_MAX_STATES = 32
+# How many states are followed: two products in a chain have 16, and each more would multiply them, and the time to look
+# at them, by four. Each step of a derivation takes the longer the more stages there are.
+_MAX_STATES, _LEAST_STATES, _MAX_STATES_TIMES_STAGES = 32, 4, 256
 
 
 def derive(task: Task, options: SpaceOptions, rules: Sequence[Rule] = DEFAULT_RULES) -> list[Sketch]:
@@ -35,8 +36,9 @@ def derive(task: Task, options: SpaceOptions, rules: Sequence[Rule] = DEFAULT_RU
     Where choices multiply, as those of many products in one task do, only some of them are followed.
     """
     states = [SketchState(task, options)]
+    most = min(_MAX_STATES, max(_LEAST_STATES, _MAX_STATES_TIMES_STAGES // len(task.stages)))
     for stage in reversed(task.stages):
-        states = _some([following for state in states for following in _following(state, stage.name, rules)])
+        states = _some([following for state in states for following in _following(state, stage.name, rules)], most)
     sketches: list[Sketch] = []
     for state in states:
         sketch = _finished(state, f"sketch {len(sketches)}")
@@ -45,11 +47,11 @@ def derive(task: Task, options: SpaceOptions, rules: Sequence[Rule] = DEFAULT_RU
     return sketches or [Sketch(task, plain_schedule(task, options.target, options.threads).steps, "plain")]
 
 
-def _some(states: list[SketchState]) -> list[SketchState]:
+def _some(states: list[SketchState], most: int) -> list[SketchState]:
     """All states, or as many as are followed of too many: any of them, always the same."""
-    if len(states) <= _MAX_STATES:
+    if len(states) <= most:
         return states
-    chosen = np.random.default_rng(0).choice(len(states), _MAX_STATES, replace=False)
+    chosen = np.random.default_rng(0).choice(len(states), most, replace=False)
     return [states[n] for n in sorted(chosen)]
 
 
