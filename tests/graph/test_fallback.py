@@ -47,8 +47,7 @@ def test_a_subgraph_may_read_a_value_with_a_name_like_our_own() -> None:
 
 def test_elements_are_divided_by_the_norm_of_their_sizes() -> None:
     x = np.array([[3, -1], [0, 0]], np.float32)
-    expected = np.array([[0.75, -0.25], [0, 0]], np.float32)
-    np.testing.assert_allclose(run("LpNormalization", x, p=1), expected)
+    np.testing.assert_allclose(run("LpNormalization", x, p=1), np.array([[0.75, -0.25], [0, 0]]))
 
 
 def test_absent_input_and_unwanted_output() -> None:

@@ -54,7 +54,7 @@ def random_graph(seed: int, family: str | None = None) -> RandomGraph:
 
 def _shape(draft: Draft) -> list[int]:
     rank = draft.choice([0, 1, 2, 2, 2, 3, 3, 4, 4, 5])
-    most = {0: 1, 1: 33, 2: 33, 3: 12, 4: 9, 5: 5}[rank]
+    most = {0: 1, 1: 131, 2: 70, 3: 19, 4: 12, 5: 5}[rank]
     shape = [draft.extent(most) for _ in range(rank)]
     if shape and draft.chance(0.04):
         shape[draft.integer(0, rank - 1)] = 0

@@ -20,8 +20,8 @@ Array: TypeAlias = NDArray[Any]
 Step: TypeAlias = "Callable[[Draft, str], object]"
 """Adds one node or a few that read a value; NotDrawn where that value does not suit them."""
 
-EXTENTS = (1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 19, 31, 33)
-_MAX_ELEMENTS = 4096
+EXTENTS = (1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 19, 31, 33, 64, 70, 131)
+_MAX_ELEMENTS = 16384
 # Far below what a type can hold: sums and products of what follows have to fit as well.
 _LARGEST = {"float16": 200.0, "float32": 1e4, "float64": 1e6}
 

@@ -14,7 +14,7 @@ _ANY_FLOAT = (
     *("HardSwish", "ThresholdedRelu", "Gelu", "Shrink", "Exp", "Erf", "Sin", "Cos", "Atan", "Asinh", "Sinh", "Cosh"),
     *("Sqrt", "Log", "Reciprocal", "Acos", "Asin", "Atanh", "Acosh", "Tan", "Identity", "Dropout"),
 )
-_ATTRIBUTES = {
+_ATTRIBUTES: dict[str, dict[str, Any]] = {
     "LeakyRelu": {"alpha": 0.3},
     "Elu": {"alpha": 0.7},
     "Celu": {"alpha": 1.5},

@@ -34,7 +34,7 @@ def matmul(draft: Draft, x: str) -> None:
         batch = [size if draft.chance(0.7) else 1 for size in shape[:-2]]
         other = draft.operand((*batch, shape[-1], draft.extent(9)), dtype)
     else:
-        other = draft.operand((shape[-1], draft.extent(17)), dtype)
+        other = draft.operand((shape[-1], draft.extent(70)), dtype)
     draft.node("MatMul", [x, other])
 
 
@@ -50,7 +50,7 @@ def gemm(draft: Draft, x: str) -> None:
     need(draft.values[x].ndim == 2 and (draft.is_float(x) or draft.chance(0.1)))
     first, second = draft.integer(0, 1), draft.integer(0, 1)
     rows, inner = draft.shape(x)[::-1] if first else draft.shape(x)
-    columns = draft.extent(17)
+    columns = draft.extent(70)
     dtype = draft.dtype(x)
     operands = [x, draft.operand((columns, inner) if second else (inner, columns), dtype)]
     if draft.chance(0.2) and (first != second or rows == inner):
@@ -68,6 +68,7 @@ def einsum(draft: Draft, x: str) -> None:
     first, *others = operands.split(",")
     sizes = dict(zip(first, draft.shape(x), strict=True))
     need(len(set(first)) == len(first) or len(set(draft.shape(x))) == 1)
+    need(0 not in draft.shape(x))  # onnxruntime divides by them
     found = [x]
     for letters in others:
         for letter in letters:
@@ -124,7 +125,7 @@ def _bytes(draft: Draft, shape: tuple[int, ...], dtype: str) -> str:
 
 def matmul_integer(draft: Draft, x: str) -> None:
     if draft.dtype(x) not in _ROUNDED:
-        x = _bytes(draft, (draft.extent(9), draft.extent(17)), draft.choice(_ROUNDED))
+        x = _bytes(draft, (draft.extent(9), draft.extent(70)), draft.choice(_ROUNDED))
     need(draft.values[x].ndim == 2)
     dtype = draft.choice(_ROUNDED)
     w = _bytes(draft, (draft.shape(x)[1], draft.extent(9)), dtype)
@@ -134,7 +135,7 @@ def matmul_integer(draft: Draft, x: str) -> None:
 
 def qlinear_matmul(draft: Draft, x: str) -> None:
     if draft.dtype(x) not in _ROUNDED:
-        x = _bytes(draft, (draft.extent(9), draft.extent(17)), draft.choice(_ROUNDED))
+        x = _bytes(draft, (draft.extent(9), draft.extent(70)), draft.choice(_ROUNDED))
     need(draft.values[x].ndim == 2)
     dtype = draft.dtype(x)
     w = _bytes(draft, (draft.shape(x)[1], draft.extent(9)), dtype)
