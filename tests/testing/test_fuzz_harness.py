@@ -88,3 +88,10 @@ def test_failures_at_one_place_are_one_group() -> None:
 def test_first_failure_ends_the_run_if_asked() -> None:
     tally = harness.run(Subject("raise"), 3, Limits(60, num_cases=1000, is_first_failure_last=True))
     assert tally.num_cases < 1000
+
+
+def test_failures_are_told_as_they_happen() -> None:
+    told: list[harness.Failure] = []
+    tally = harness.run(Subject("raise"), 0, Limits(60, num_cases=5), on_failure=told.append)
+    assert told == tally.failures
+    assert len(told) == 1

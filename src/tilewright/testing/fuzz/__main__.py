@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(kind: str, seed: int, seconds: float, options: argparse.Namespace) -> Tally:
     subject = _subject(kind, options)
     limits = Limits(seconds, options.cases, max(1, options.jobs), is_first_failure_last=kind == "schedules")
-    tally = harness.run(subject, seed, limits, lambda *args: _tell(kind, *args))
+    tally = harness.run(subject, seed, limits, lambda *args: _tell(kind, *args), lambda f: _tell_failure(kind, f))
     if options.keep is not None:
         harness.keep_failures(subject, tally, options.keep / kind)
     if options.format == "json":
@@ -80,6 +80,11 @@ def _replay_command(kind: str, seed: int, subject: Subject) -> str:
 
 def _tell(kind: str, elapsed_s: float, tally: Tally) -> None:
     print(f"{kind:<10} {harness.progress_line(elapsed_s, tally)}", file=sys.stderr, flush=True)
+
+
+def _tell_failure(kind: str, failure: harness.Failure) -> None:
+    where = failure.place or "an unknown place"
+    print(f"{kind:<10} seed {failure.seed}: {failure.kind} at {where}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

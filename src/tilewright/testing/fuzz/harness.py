@@ -220,10 +220,16 @@ class _Worker:
 
 
 def run(
-    subject: Subject, first_seed: int, limits: Limits, on_progress: Callable[[float, Tally], None] | None = None
+    subject: Subject,
+    first_seed: int,
+    limits: Limits,
+    on_progress: Callable[[float, Tally], None] | None = None,
+    on_failure: Callable[[Failure], None] | None = None,
 ) -> Tally:
     """Run cases, the first with the given seed and each with the next, until a limit is reached or Ctrl-C."""
     tell = on_progress or (lambda elapsed_s, tally: None)
+    tell_failure = on_failure or (lambda failure: None)
+    num_told = 0
     start = told_at = time.monotonic()
     deadline = time.time() + limits.seconds
     end = sys.maxsize if limits.num_cases is None else first_seed + limits.num_cases
@@ -240,6 +246,9 @@ def run(
                     busy[ready].receive(tally)
                 for worker in busy.values():
                     worker.check_hang(tally)
+                for failure in tally.failures[num_told:]:
+                    tell_failure(failure)
+                num_told = len(tally.failures)
                 if tally.failures and limits.is_first_failure_last:
                     break
                 if time.monotonic() - told_at >= PROGRESS_EVERY_S:
