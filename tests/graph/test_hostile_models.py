@@ -252,6 +252,13 @@ def test_any_byte_of_a_boolean_but_zero_is_true() -> None:
     np.testing.assert_array_equal(run(proto, x=X)[0], [-1, -2, 3])
 
 
+def test_old_scales_whose_data_does_not_fit_their_shape() -> None:
+    proto = parsed("(float[1,1,2,2] x) => (y) <float[4] s = {1., 1., 2., 2.}> { y = Upsample(x, s) }", 9)
+    proto.graph.initializer[0].dims[:] = [2**32]
+    with pytest.raises(ModelError, match="the constant s of the model does not hold the data it should"):
+        load_model(proto)
+
+
 @pytest.mark.parametrize(("dims", "data"), [([-1], b"1234"), ([2], b"1234"), ([2**62], b""), ([2**20, 2**20], b"")])
 def test_constant_whose_data_does_not_fit_its_shape(dims: list[int], data: bytes) -> None:
     proto = parsed("(float[3] x) => (y) { y = Add(x, w) }")

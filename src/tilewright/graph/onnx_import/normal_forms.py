@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto
 from onnx.helper import make_attribute
-from onnx.numpy_helper import to_array
 
 from tilewright.graph.graph import ONNX, Node
 from tilewright.graph.onnx_protos import elem_type, subgraphs
+from tilewright.graph.onnx_tensors import tensor_array
 from tilewright.graph.types import Constants, Types
 
 
@@ -70,9 +70,10 @@ def _keep_old_resizes(graph: GraphProto, outer: Mapping[str, TensorProto]) -> No
     constants = {**outer, **{tensor.name: tensor for tensor in graph.initializer}}
     for node in graph.node:
         if node.op_type == "Constant":
-            constants.update((node.output[0], a.t) for a in node.attribute if a.name == "value")
+            constants.update((name, a.t) for a in node.attribute if a.name == "value" for name in node.output)
         elif node.op_type == "Resize":
-            is_smaller = node.input[2] in constants and bool(np.all(to_array(constants[node.input[2]]) <= 1))
+            scales = [tensor_array(constants[name]) for name in node.input[2:3] if name in constants]
+            is_smaller = bool(scales) and bool(np.all(np.asarray(scales[0], np.float32) <= 1))
             node.attribute.append(make_attribute("coordinate_transformation_mode", "asymmetric"))
             node.attribute.append(make_attribute("nearest_mode", "ceil" if is_smaller else "floor"))
         for inner in subgraphs(node):
