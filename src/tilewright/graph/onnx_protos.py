@@ -185,6 +185,8 @@ def tensors(graph: GraphProto) -> Iterator[TensorProto]:
 
 def captured_names(proto: NodeProto) -> tuple[str, ...]:
     """What the subgraphs of a node read from the graphs around them, each once."""
+    if not proto.attribute:
+        return ()
     found: dict[str, None] = {}
     for graph in subgraphs(proto):
         found.update(dict.fromkeys(_free_names(graph)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from tilewright.graph.collecting import rare_collections
 from tilewright.graph.graph import Graph
 from tilewright.graph.onnx_import.arguments import check_operators
 from tilewright.graph.onnx_import.importer import Importer
@@ -18,6 +19,7 @@ from tilewright.graph.onnx_import.structure import all_names, ordered_nodes
 __all__ = ["load_model"]
 
 
+@rare_collections()
 def load_model(source: str | PathLike[str] | bytes | ModelProto, shapes: Shapes | None = None) -> Graph:
     """The graph of an ONNX model, of opset 11 or newer; onnx converts an older one.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewright.graph.collecting import rare_collections
 from tilewright.graph.graph import Graph, Node
 from tilewright.graph.groups import Fallback, Group, KernelGroup, Partition, View
 from tilewright.graph.partition.clusters import Clusters
@@ -16,6 +17,7 @@ from tilewright.graph.partition.slices import reshape_before_slices, split_into_
 _PREPARATIONS = (split_into_slices, reshape_before_slices, hoist_arithmetic)
 
 
+@rare_collections()
 def partition(graph: Graph) -> Partition:
     """Cut a network into tasks. The graph of the result has the same inputs and outputs, and nodes as they are run."""
     for prepare in _PREPARATIONS:

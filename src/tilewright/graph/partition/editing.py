@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tilewright.graph.graph import Graph, Node, TensorType
 from tilewright.graph.naming import FreshNames
+from tilewright.graph.onnx_protos import array_type
 
 # The version of the nodes that are made here: shapes and axes are operands since 13.
 OPSET = 17
@@ -43,7 +44,7 @@ class Editor:
 
     def constant(self, base: str, array: npt.NDArray[np.generic], dtype: str | None = None) -> str:
         """A new constant; `dtype` is its element type where NumPy has another name for it."""
-        name = self.value(base, dtype or array.dtype.name, array.shape)
+        name = self.value(base, dtype or array_type(array).dtype, array.shape)
         self.constants[name] = np.asarray(array, order="C")
         return name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tilewright.graph.collecting import rare_collections
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.affine import fold_affine
 from tilewright.graph.passes.batch_norm import expand_batch_norm
@@ -46,6 +47,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
+@rare_collections()
 def optimize(graph: Graph) -> Graph:
     """The graph ready to be cut into kernels; the one given stays as it is."""
     for run in PASSES:
