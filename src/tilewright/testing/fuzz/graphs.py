@@ -9,15 +9,12 @@ see `tilewright.testing.random_graphs.rounding`.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
-from onnx.reference import ReferenceEvaluator
 
 from tilewright.errors import TilewrightError
 from tilewright.graph.compilation import naive_trace
@@ -25,14 +22,17 @@ from tilewright.graph.pipeline import compile_network
 from tilewright.graph.session import InferenceSession
 from tilewright.testing.random_graphs import RandomGraph, random_graph
 from tilewright.testing.random_graphs.draft import Array
+from tilewright.testing.random_graphs.oracles import (
+    TOLERANCE,
+    Evaluator,
+    NotRunError,
+    Onnxruntime,
+    Oracle,
+    has_onnxruntime,
+)
 from tilewright.testing.random_graphs.rounding import is_within, with_other_roundings
 from tilewright.testing.random_graphs.shrinking import shrink, text_of
 
-# Relative to an element, and to the largest of its output.
-_TOLERANCE = {"float16": (4e-3, 2e-3), "float32": (2e-5, 2e-6), "float64": (1e-12, 1e-13)}
-# The reference evaluator computes some functions of float64, such as Erf, in float32.
-_LOOSE = {**_TOLERANCE, "float64": _TOLERANCE["float32"]}
-_EVALUATOR, _ONNXRUNTIME = "the reference evaluator", "onnxruntime"
 _NUM_ROUNDINGS = 6
 _PLAIN_EVERY = 5
 _TOLERANT = ("tilewright.space.derivation", "tilewright.graph.kernel_workers")
@@ -121,42 +121,43 @@ def run_compiled(graph: RandomGraph, seed: int) -> list[Any]:
 
 def compare(graph: RandomGraph, outputs: Sequence[Any], seed: int) -> str:
     """How the outputs compare with those of onnxruntime; DifferenceError where nothing explains a difference."""
-    names = [value.name for value in graph.model.graph.output]
     if not has_onnxruntime():
-        return _compared(graph, names, outputs, [graph.values[name] for name in names], seed, _EVALUATOR)
+        return _compared(graph, outputs, _evaluated(graph), Evaluator(), seed)
     try:
-        expected = run_onnxruntime(graph.model, graph)
-    except OnnxruntimeError:
-        expected = [graph.values[name] for name in names]
-        _compared(graph, names, outputs, expected, seed, _EVALUATOR)
-        return f"not run by {_ONNXRUNTIME}; same as {_EVALUATOR}"
-    return _compared(graph, names, outputs, expected, seed, _ONNXRUNTIME)
+        return _compared_with(Onnxruntime(), graph, outputs, seed)
+    except NotRunError:
+        return "not run by onnxruntime; " + _compared(graph, outputs, _evaluated(graph), Evaluator(), seed)
+    except DifferenceError as difference:
+        try:
+            return _compared_with(Onnxruntime(rewrites=False), graph, outputs, seed)
+        except DifferenceError:
+            raise difference from None
 
 
-def _compared(
-    graph: RandomGraph, names: Sequence[str], outputs: Sequence[Any], expected: Sequence[Any], seed: int, other: str
-) -> str:
-    tolerance = _TOLERANCE if other == _ONNXRUNTIME else _LOOSE
-    differing = [n for n, pair in enumerate(zip(outputs, expected, strict=True)) if not is_close(*pair, tolerance)]
+def _evaluated(graph: RandomGraph) -> list[Any]:
+    return [graph.values[value.name] for value in graph.model.graph.output]
+
+
+def _compared_with(oracle: Oracle, graph: RandomGraph, outputs: Sequence[Any], seed: int) -> str:
+    return _compared(graph, outputs, oracle.run(graph.model, graph.inputs), oracle, seed)
+
+
+def _compared(graph: RandomGraph, outputs: Sequence[Any], expected: Sequence[Any], oracle: Oracle, seed: int) -> str:
+    pairs = list(zip(outputs, expected, strict=True))
+    differing = [n for n, pair in enumerate(pairs) if not is_close(*pair, oracle.tolerance)]
     if not differing:
-        return f"same as {other}"
+        return f"same as {oracle.name}"
     rng = np.random.default_rng([seed, 2])
-    others = [_rerun(with_other_roundings(graph.model, graph.values, rng), graph, other) for _ in range(_NUM_ROUNDINGS)]
+    noisy = [with_other_roundings(graph.model, graph.values, rng) for _ in range(_NUM_ROUNDINGS)]
+    others = [oracle.run(model, graph.inputs) for model in noisy]
     for n in differing:
-        if outputs[n].dtype != expected[n].dtype or not is_within(
-            outputs[n], expected[n], [results[n] for results in others if results]
-        ):
-            raise DifferenceError(f"{names[n]} differs from {other}: {described(outputs[n], expected[n])}")
-    return f"within the rounding of {other}"
+        if not is_within(*pairs[n], [results[n] for results in others]):
+            name = graph.model.graph.output[n].name
+            raise DifferenceError(f"{name} differs from {oracle.name}: {described(*pairs[n])}")
+    return f"within the rounding of {oracle.name}"
 
 
-def _rerun(model: ModelProto, graph: RandomGraph, other: str) -> list[Any]:
-    if other == _ONNXRUNTIME:
-        return run_onnxruntime(model, graph)
-    return list(ReferenceEvaluator(model).run(None, dict(graph.inputs)))
-
-
-def is_close(got: Any, expected: Any, tolerance: Mapping[str, tuple[float, float]] = _TOLERANCE) -> bool:
+def is_close(got: Any, expected: Any, tolerance: Mapping[str, tuple[float, float]] = TOLERANCE) -> bool:
     """Whether two outputs are the same but for the last digits, which are few."""
     if got.dtype != expected.dtype or got.shape != expected.shape:
         return False
@@ -175,35 +176,3 @@ def described(got: Array, expected: Array) -> str:
         wrong = ~np.isclose(got.astype(np.float64), expected.astype(np.float64), rtol=1e-5, equal_nan=True)
     pairs = list(zip(got[wrong].tolist()[:5], expected[wrong].tolist()[:5], strict=True))
     return f"{int(wrong.sum())} of {wrong.size} elements of {got.dtype}{list(got.shape)}, such as {pairs}"
-
-
-# --- onnxruntime -----------------------------------------------------------------------------------------------------
-
-
-class OnnxruntimeError(Exception):
-    """The graph does not run there."""
-
-
-def has_onnxruntime() -> bool:
-    return importlib.util.find_spec("onnxruntime") is not None
-
-
-def run_onnxruntime(model: ModelProto, graph: RandomGraph) -> list[Any]:
-    """The outputs of a model for the inputs of a graph."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    nameless = ModelProto()
-    nameless.CopyFrom(model)
-    for node in nameless.graph.node:
-        node.name = ""  # onnxruntime wants names of nodes to differ; ONNX does not
-    try:
-        session = onnxruntime.InferenceSession(
-            nameless.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-        found: list[Any] = session.run(None, dict(graph.inputs))
-    except Exception as error:  # its errors have no class of their own to be caught by
-        raise OnnxruntimeError(str(error)) from error
-    return found

@@ -63,11 +63,10 @@ def layer_normalization(draft: Draft, x: str) -> None:
 
 def written_layer_normalization(draft: Draft, x: str) -> None:
     """The nodes that exporters write for it, of any one axis."""
-    need(draft.is_float(x))
-    axes: dict[str, Any] = {}
+    need(draft.is_float(x) and 0 not in draft.shape(x))
     axis = draft.axis(x)
     operands = [draft.integers(axis)] if draft.opset >= 18 else []
-    axes = {} if operands else {"axes": [axis]}
+    axes: dict[str, Any] = {} if operands else {"axes": [axis]}
     mean = draft.result("ReduceMean", [x, *operands], **axes)
     centred = draft.result("Sub", [x, mean])
     square = draft.result("Mul", [centred, centred])

@@ -88,6 +88,8 @@ def with_other_roundings(model: ModelProto, values: Mapping[str, Array], rng: np
 
 def is_within(got: Array, expected: Array, others: Sequence[Any]) -> bool:
     """Whether every element is as far from the expected one as in other roundings, give or take a few times that."""
+    if got.dtype != expected.dtype:
+        return False
     if any(np.shape(other) != expected.shape for other in others):
         return got.shape == expected.shape or got.shape in {np.shape(other) for other in others}
     if got.shape != expected.shape:
