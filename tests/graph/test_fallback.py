@@ -14,6 +14,7 @@ from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph import Node, TensorType
 from tilewright.graph.fallback import FallbackOperator, run_fallback
 from tilewright.graph.onnx_protos import node_from_proto
+from tilewright.testing.operators import run_operator
 
 
 def run(op: str, *inputs: Any, opset: int = 20, **attributes: Any) -> Any:
@@ -48,6 +49,13 @@ def test_a_subgraph_may_read_a_value_with_a_name_like_our_own() -> None:
 def test_elements_are_divided_by_the_norm_of_their_sizes() -> None:
     x = np.array([[3, -1], [0, 0]], np.float32)
     np.testing.assert_allclose(run("LpNormalization", x, p=1), np.array([[0.75, -0.25], [0, 0]]))
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_every_channel_of_one_image_has_its_neighbours(size: int) -> None:
+    x = random((1, 5, 2, 2))
+    (expected,) = run_operator("LRN", x, size=size, alpha=0.5)
+    np.testing.assert_allclose(run("LRN", x, size=size, alpha=0.5), expected, rtol=1e-5)
 
 
 def test_absent_input_and_unwanted_output() -> None:

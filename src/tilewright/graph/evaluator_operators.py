@@ -1,8 +1,8 @@
 """Operators for the reference evaluator of ONNX in the place of its own, which do not follow the specification.
 
 Its own Optional wraps a value that nothing unwraps; ConvTranspose mixes up groups; GlobalMaxPool is for images of two
-dimensions; LpNormalization adds up elements with their signs; Pad refuses to crop; Softmax and its kin take the axis
-of opsets before 13 for one axis.
+dimensions; LpNormalization adds up elements with their signs; LRN stops at as many channels as there are images; Pad
+refuses to crop; Softmax and its kin take the axis of opsets before 13 for one axis.
 """
 
 from __future__ import annotations
@@ -54,6 +54,17 @@ class LpNormalization(OpRun):  # type: ignore[misc]
     def _run(self, x: np.ndarray, axis: int = -1, p: int = 2) -> tuple[np.ndarray]:
         norm = np.power(np.power(np.abs(x), p).sum(axis=axis, keepdims=True), 1 / p)
         return (np.divide(x, norm, out=np.zeros_like(x), where=norm != 0).astype(x.dtype),)
+
+
+class LRN(OpRun):  # type: ignore[misc]
+    """Each element divided by a power of the squares of its neighbours in other channels."""
+
+    def _run(self, x: np.ndarray, alpha: float, beta: float, bias: float, size: int) -> tuple[np.ndarray]:
+        squares = np.zeros_like(x)
+        for channel in range(x.shape[1]):
+            first, end = max(0, channel - (size - 1) // 2), channel + size // 2 + 1
+            squares[:, channel] = (x[:, first:end] ** 2).sum(axis=1)
+        return ((x / (bias + alpha / size * squares) ** beta).astype(x.dtype),)
 
 
 class Pad(OpRun):  # type: ignore[misc]
@@ -117,4 +128,16 @@ class Hardmax(_AlongAxis):
         return result
 
 
-OPERATORS = [Loop, Scan, Optional, ConvTranspose, GlobalMaxPool, LpNormalization, Pad, Softmax, LogSoftmax, Hardmax]
+OPERATORS = [
+    Loop,
+    Scan,
+    Optional,
+    ConvTranspose,
+    GlobalMaxPool,
+    LpNormalization,
+    LRN,
+    Pad,
+    Softmax,
+    LogSoftmax,
+    Hardmax,
+]
