@@ -202,7 +202,7 @@ def _line(
         if unrounded == 1:
             return Fraction(0), (start + end) * (size - 1) / 2
         return (end - start) * (size - 1) / (unrounded - 1), start * (size - 1)
-    if mode == "pytorch_half_pixel" and unrounded == 1:
+    if mode == "pytorch_half_pixel" and output == 1:
         return Fraction(0), Fraction(0)
     if mode == "tf_half_pixel_for_nn":
         return 1 / scale, half / scale
