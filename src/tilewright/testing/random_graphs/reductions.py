@@ -17,6 +17,7 @@ _REDUCTIONS = (
 def reduction(draft: Draft, x: str) -> None:
     rank = draft.values[x].ndim
     op = draft.choice(_REDUCTIONS)
+    need(op != "ReduceMean" or draft.is_float(x) or draft.values[x].size)  # no whole number is the mean of none
     if op == "ReduceLogSum":
         x = draft.result("Add", [draft.result("Abs", [x]), draft.constant(np.array(1, draft.dtype(x)))])
     axes = sorted({draft.integer(0, rank - 1) for _ in range(draft.integer(1, 3))}) if rank else []
