@@ -14,6 +14,7 @@ from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph import Node, TensorType
 from tilewright.graph.fallback import FallbackOperator, run_fallback
 from tilewright.graph.onnx_protos import node_from_proto
+from tilewright.graph.session import InferenceSession
 from tilewright.testing.operators import run_operator
 
 
@@ -49,6 +50,15 @@ def test_a_subgraph_may_read_a_value_with_a_name_like_our_own() -> None:
 def test_elements_are_divided_by_the_norm_of_their_sizes() -> None:
     x = np.array([[3, -1], [0, 0]], np.float32)
     np.testing.assert_allclose(run("LpNormalization", x, p=1), np.array([[0.75, -0.25], [0, 0]]))
+
+
+@pytest.mark.parametrize("opset", [9, 13, 14, 15])
+def test_batches_are_normalised_by_what_is_given(opset: int) -> None:
+    proto = onnx.helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], epsilon=0.0)
+    x = np.array([[3.0], [5.0]], np.float32)
+    given = [np.array([value], np.float32) for value in (2, 1, 3, 4)]
+    (output,) = run_fallback(node_from_proto(proto, opset), [x, *given])
+    np.testing.assert_allclose(output, np.array([[1.0], [3.0]]))
 
 
 @pytest.mark.parametrize("size", [1, 3, 4])
@@ -132,3 +142,12 @@ def test_transposed_convolution_in_groups(group: int) -> None:
     expected = torch.nn.functional.conv_transpose2d(*tensors, stride=2, groups=group).numpy()
     got = run("ConvTranspose", x, w, b, group=group, strides=(2, 2))
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_arithmetic_may_follow_a_reshape_of_what_has_no_shape_yet() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 20]> net (float[19] x) => (int64[1, 1, 19] y)
+        <int64[3] s = {1, 1, 19}> { n = NonZero(x) r = Reshape(n, s) y = Neg(r) }"""
+    with pytest.warns(UserWarning, match="NonZero, Reshape"):
+        session = InferenceSession(onnx.parser.parse_model(text))
+    (output,) = session.run(None, {"x": np.ones(19, np.float32)})
+    np.testing.assert_array_equal(output, -np.arange(19).reshape(1, 1, 19))

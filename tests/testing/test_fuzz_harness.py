@@ -69,8 +69,8 @@ def test_worker_is_replaced_after_some_cases(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_files_of_failures_are_kept(tmp_path: Path) -> None:
     subject = Subject("raise")
-    tally = harness.run(subject, 2, Limits(60, num_cases=2))
-    harness.keep_failures(subject, tally, tmp_path)
+    (failure,) = harness.run(subject, 2, Limits(60, num_cases=2)).failures
+    harness.keep(subject, failure, tmp_path)
     assert (tmp_path / "3.bin").read_bytes() == bytes([3])
     assert "placeholder((-1,))" in (tmp_path / "3.txt").read_text()
 

@@ -1,8 +1,9 @@
 """Operators for the reference evaluator of ONNX in the place of its own, which do not follow the specification.
 
-Its own Optional wraps a value that nothing unwraps; ConvTranspose mixes up groups; GlobalMaxPool is for images of two
-dimensions; LpNormalization adds up elements with their signs; LRN stops at as many channels as there are images; Pad
-refuses to crop; Softmax and its kin take the axis of opsets before 13 for one axis.
+Its own Optional wraps a value that nothing unwraps; BatchNormalization before opset 14 always trains; ConvTranspose
+mixes up groups; GlobalMaxPool is for images of two dimensions; LpNormalization adds up elements with their signs; LRN
+stops at as many channels as there are images; Pad refuses to crop; Softmax and its kin take the axis of opsets before
+13 for one axis.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as UngroupedConvTranspose
 
 from tilewright.graph.evaluator_control_flow import Loop, Scan
@@ -25,6 +27,14 @@ class Optional(OpRun):  # type: ignore[misc]
         return (value,)
 
     def _check_and_fix_outputs(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return outputs
+
+
+class BatchNormalization(BatchNormalization_14):  # type: ignore[misc]
+    """By the given mean and variance, unless the node says that it trains, which opsets before 14 cannot."""
+
+    def _run(self, *inputs: np.ndarray, training_mode: int = 0, **attributes: Any) -> tuple[np.ndarray, ...]:
+        outputs: tuple[np.ndarray, ...] = super()._run(*inputs, training_mode=training_mode, **attributes)
         return outputs
 
 
@@ -132,6 +142,7 @@ OPERATORS = [
     Loop,
     Scan,
     Optional,
+    BatchNormalization,
     ConvTranspose,
     GlobalMaxPool,
     LpNormalization,

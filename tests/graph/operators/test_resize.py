@@ -90,9 +90,10 @@ def test_integers_take_the_nearest_value() -> None:
 def test_an_output_of_one_element_takes_the_first_where_pytorch_does() -> None:
     """ONNX speaks of the length of the output, and so does onnxruntime; the reference takes 1.5 elements for more."""
     scales = np.array([1, 1, 0.5, 1], np.float32)
-    mode = {"mode": "linear", "coordinate_transformation_mode": "pytorch_half_pixel"}
     x = np.arange(6, dtype=np.float32).reshape(1, 1, 3, 2)
-    (found,) = run_operator("Resize", x, NO_ROI, scales, **mode)
+    (found,) = run_operator(
+        "Resize", x, NO_ROI, scales, mode="linear", coordinate_transformation_mode="pytorch_half_pixel"
+    )
     np.testing.assert_array_equal(found, [[[[0, 1]]]])
 
 

@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from tests.graph.onnx_models import model, node, tensor
 from tests.graph.passes.checking import ops, run
+from tilewright.graph import Graph, Node, TensorType
 from tilewright.graph.passes.identities import drop_identities
 
 INTEGERS: dict[str, Any] = {
@@ -92,3 +93,12 @@ def test_outputs_keep_their_names() -> None:
     assert graph.outputs == ("y", "z", "w", "k")
     assert ops(graph) == ["Exp", "Identity", "Identity"]
     assert "k" in graph.constants
+
+
+def test_parts_that_are_empty_along_another_axis_count() -> None:
+    """Where the other part is known only when the network runs."""
+    concat = Node("Concat", ("n", "rows"), ("y",), {"axis": 0}, opset=20)
+    rows = np.zeros((2, 0), np.int64)
+    types = {"n": None, "rows": TensorType("int64", (2, 0)), "y": None}
+    network = Graph("net", ("n",), ("y",), [concat], {"rows": rows}, types)
+    assert drop_identities(network).nodes[-1].inputs == ("n", "rows")

@@ -87,6 +87,8 @@ class _Hoisting(Editor):
         (output,) = node.outputs
         if movement is None or not self._depth.get(deepest) or self.shape(deepest) != self.shape(output):
             return None
+        if self.types[movement.inputs[0]] is None:  # a reshape of what is known only when the network runs
+            return None
         source = self.shape(movement.inputs[0])
         if movement.op == "Transpose" and self._num_readers.get(deepest, 0) > 1:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -31,7 +32,8 @@ def drop_identities(graph: Graph) -> Graph:
 def _without_empty_parts(editor: Editor, node: Node) -> Node:
     if node.op != "Concat" or node.domain != ONNX:
         return node
-    kept = [name for name in node.inputs if (known := editor.types[name]) is None or 0 not in known.shape]
+    axis = cast(int, node.attributes["axis"])
+    kept = [name for name in node.inputs if (known := editor.types[name]) is None or known.shape[axis:][:1] != (0,)]
     return replace(node, inputs=tuple(kept)) if kept else node
 
 

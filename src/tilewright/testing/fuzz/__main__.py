@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.testing.fuzz import harness, schedules
-from tilewright.testing.fuzz.harness import Limits, Subject, Tally
+from tilewright.testing.fuzz.harness import Failure, Limits, Subject, Tally
 from tilewright.testing.programs import FAMILIES
 
 ALL = "all"
@@ -50,9 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(kind: str, seed: int, seconds: float, options: argparse.Namespace) -> Tally:
     subject = _subject(kind, options)
     limits = Limits(seconds, options.cases, max(1, options.jobs), is_first_failure_last=kind == "schedules")
-    tally = harness.run(subject, seed, limits, lambda *args: _tell(kind, *args), lambda f: _tell_failure(kind, f))
-    if options.keep is not None:
-        harness.keep_failures(subject, tally, options.keep / kind)
+
+    def on_failure(failure: Failure) -> None:
+        where = failure.place or "an unknown place"
+        print(f"{kind:<10} seed {failure.seed}: {failure.kind} at {where}", file=sys.stderr, flush=True)
+        if options.keep is not None:
+            harness.keep(subject, failure, options.keep / kind)
+
+    tally = harness.run(subject, seed, limits, lambda *args: _tell(kind, *args), on_failure)
     if options.format == "json":
         print(harness.to_json(tally, kind, seed))
         return tally
@@ -80,11 +85,6 @@ def _replay_command(kind: str, seed: int, subject: Subject) -> str:
 
 def _tell(kind: str, elapsed_s: float, tally: Tally) -> None:
     print(f"{kind:<10} {harness.progress_line(elapsed_s, tally)}", file=sys.stderr, flush=True)
-
-
-def _tell_failure(kind: str, failure: harness.Failure) -> None:
-    where = failure.place or "an unknown place"
-    print(f"{kind:<10} seed {failure.seed}: {failure.kind} at {where}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ PROGRESS_EVERY_S = 5.0
 MEMORY_BYTES = 4 * 2**30
 # A process that has run this many is replaced: compiled code is never unloaded, and would add up.
 CASES_A_PROCESS = 500
-_KEPT_A_GROUP = 3
+_TOLD_A_GROUP = 3
 _HANG, _CRASH = "hang", "crash"
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -76,7 +76,7 @@ class Tally:
 
     def to_json(self) -> dict[str, Any]:
         groups = [
-            {"kind": kind, "place": place, "cases": len(group), "seeds": [f.seed for f in group[:_KEPT_A_GROUP]]}
+            {"kind": kind, "place": place, "cases": len(group), "seeds": [f.seed for f in group[:_TOLD_A_GROUP]]}
             for (kind, place), group in self.groups().items()
         ]
         return {"cases": self.num_cases, "labels": dict(self.labels), "failures": groups}
@@ -281,21 +281,19 @@ def describe(tally: Tally, kind: str, replay: Callable[[int], str]) -> str:
     lines = [f"{kind}: {tally.num_cases} cases"]
     lines += [f"{count:>8}  {label}" for label, count in tally.labels.most_common()]
     for (error, place), group in tally.groups().items():
-        seeds = ", ".join(str(failure.seed) for failure in group[:_KEPT_A_GROUP])
+        seeds = ", ".join(str(failure.seed) for failure in group[:_TOLD_A_GROUP])
         lines.append(f"{len(group):>8}  FAILED: {error} at {place or 'an unknown place'}; seeds {seeds}")
     for group in tally.groups().values():
         lines.append(f"\nseed {group[0].seed}: {group[0].text.rstrip()}\nreplay with: {replay(group[0].seed)}")
     return "\n".join(lines)
 
 
-def keep_failures(subject: Subject, tally: Tally, folder: Path) -> None:
-    """Write the files of the first few failures of each group, with what was said of them."""
+def keep(subject: Subject, failure: Failure, folder: Path) -> None:
+    """Write the file of a failed case, and what was said of it."""
     folder.mkdir(parents=True, exist_ok=True)
-    for group in tally.groups().values():
-        for failure in group[:_KEPT_A_GROUP]:
-            suffix, content = subject.content(failure.seed)
-            (folder / f"{failure.seed}{suffix}").write_bytes(content)
-            (folder / f"{failure.seed}.txt").write_text(failure.text)
+    suffix, content = subject.content(failure.seed)
+    (folder / f"{failure.seed}{suffix}").write_bytes(content)
+    (folder / f"{failure.seed}.txt").write_text(failure.text)
 
 
 def to_json(tally: Tally, kind: str, seed: int) -> str:

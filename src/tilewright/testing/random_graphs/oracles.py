@@ -20,8 +20,11 @@ class NotRunError(Exception):
 
 
 class Oracle(Protocol):
-    name: str
-    tolerance: Mapping[str, tuple[float, float]]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tolerance(self) -> Mapping[str, tuple[float, float]]: ...
 
     def run(self, model: ModelProto, inputs: Mapping[str, Array]) -> list[Any]:
         """The outputs; NotRunError where there are none."""

@@ -1,7 +1,8 @@
 """How far outputs of a graph may differ because of rounding alone: the graph is run with other roundings.
 
-After each node that rounds, the result is multiplied by numbers that differ from 1 in the last bits. Where outputs
-leap (a float that is rounded, compared or searched), they leap in some of these runs as well.
+After each node that rounds, the result is multiplied by numbers that differ from 1 in the last bits; sums are rounded
+as the largest of them is. Where outputs leap (a float that is rounded, compared or searched), they leap in some of
+these runs as well.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ _MOVES = frozenset(
 )
 # Their results are rounded to integers inside of them, from floats that no output shows.
 _ROUNDED_INSIDE = frozenset(("QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv"))
+_SUMS = frozenset(
+    ("MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "Resize", "GridSample", "ReduceSum", "ReduceMean", "CumSum")
+)
+_SMALLEST = {"float16": 2.0**-24}  # products come down to where it has few digits left
 _NOISE = {"float16": 2.0**-10, "float32": 2.0**-21, "float64": 2.0**-50}
 
 
@@ -59,26 +64,37 @@ def with_other_roundings(model: ModelProto, values: Mapping[str, Array], rng: np
     nodes: list[NodeProto] = []
     constants: dict[str, Array] = {}
 
-    def times_noise(source: str, target: str) -> NodeProto:
+    def constant(value: Array, like: Array) -> str:
+        name = f"noise {len(constants)}"
+        constants[name] = value.astype(like.dtype)
+        return name
+
+    def add_noise(source: str, target: str, *, is_sum: bool) -> None:
         value = values[target if target in values else source]
         size = _NOISE[value.dtype.name]
-        name = f"noise {len(constants)}"
-        constants[name] = (1 + size * rng.choice([-1.0, 0.0, 1.0], value.shape)).astype(value.dtype)
-        return onnx.helper.make_node("Mul", [source, name], [target])
+        largest = float(np.abs(value[np.isfinite(value)]).max(initial=0))
+        least = max(_SMALLEST.get(value.dtype.name, 0.0), size * largest if is_sum else 0.0)
+        factors = constant(1 + size * rng.choice([-1.0, 1.0], value.shape), value)
+        if not least:
+            nodes.append(onnx.helper.make_node("Mul", [source, factors], [target]))
+            return
+        terms = constant(least * rng.choice([-1.0, 0.0, 1.0], value.shape), value)
+        nodes.append(onnx.helper.make_node("Mul", [source, factors], [f"{target} times noise"]))
+        nodes.append(onnx.helper.make_node("Add", [f"{target} times noise", terms], [target]))
 
     for node in graph.node:
         if node.op_type in _ROUNDED_INSIDE:
             for position, name in enumerate(node.input):
                 if name in values and values[name].dtype.name in _NOISE:
                     node.input[position] = f"noisy {len(constants)}"
-                    nodes.append(times_noise(name, node.input[position]))
+                    add_noise(name, node.input[position], is_sum=False)
         nodes.append(node)
         if node.op_type in _MOVES or node.op_type in _ROUNDED_INSIDE:
             continue
         for position, name in enumerate(node.output):
             if name in values and values[name].dtype.name in _NOISE:
                 node.output[position] = f"{name} before"
-                nodes.append(times_noise(node.output[position], name))
+                add_noise(node.output[position], name, is_sum=node.op_type in _SUMS)
     made = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(made)
