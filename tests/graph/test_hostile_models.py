@@ -338,5 +338,5 @@ def test_network_that_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) 
 def test_functions_without_a_meaning(call: str, functions: list[str]) -> None:
     texts = [f'<domain: "l", opset_import: ["" : 18, "l" : 1]> {function}' for function in functions]
     net = f'<ir_version: 8, opset_import: ["" : 18, "l" : 1]> net (float[3] x) => (y) {{ {call} }}'
-    with pytest.raises(ModelError, match="export (the model|it) again"):
+    with pytest.raises(ModelError, match=r"; (export|correct|the model is incomplete|ONNX has no recursion)"):
         load_model(onnx.parser.parse_model("\n".join([net, *texts])))
