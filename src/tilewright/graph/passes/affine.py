@@ -19,6 +19,8 @@ from tilewright.te import DTYPES
 
 # No network has its weights farther up; in a hostile one, every scale would go all the way.
 _FARTHEST = 32
+_TAKE_SHIFTS = frozenset(("Conv", "ConvTranspose", "LayerNormalization", "Add"))
+_TAKE_SCALES = _TAKE_SHIFTS | {"MatMul", "Mul", "Transpose", "Reshape"}
 _SCALES_AND_SHIFTS = frozenset(("Mul", "Div", "Add", "Sub"))
 
 Factor: TypeAlias = npt.NDArray[np.float64]
@@ -50,6 +52,9 @@ def _folded(editor: TracingEditor, node: Node) -> str | None:
     if node.op in ("Mul", "Add") and source in editor.constants:
         source, other = other, source
     if other not in editor.constants or source in editor.constants or editor.types[source] != result:
+        return None
+    before = editor.sole_producer(source)
+    if before is None or before.op not in (_TAKE_SCALES if node.op in ("Mul", "Div") else _TAKE_SHIFTS):
         return None
     number = _operand(node, editor.constants[other].astype(np.float64))
     if not np.all(np.isfinite(number)):

@@ -43,8 +43,9 @@ class Editor:
 
     def __iter__(self) -> Iterator[Node]:
         """The nodes of the old graph, reading the values that stand in the place of their old inputs by now."""
-        for old in self.graph.nodes:
-            yield self.current(old)
+        replaced = self._instead.keys()
+        for node in self.graph.nodes:
+            yield node if replaced.isdisjoint(node.inputs) else self.current(node)
 
     def current(self, node: Node) -> Node:
         """A node of the old graph, reading the values that stand in the place of its old inputs."""

@@ -13,6 +13,9 @@ from tilewright.graph.passes.editor import Editor
 from tilewright.graph.signatures import attributes_key
 
 _NUM_SAMPLES = 64
+# Constants up to this size are compared by all their bytes at once, and larger ones with as many others at most.
+_WHOLE_BYTES = 1 << 10
+_MOST_COMPARED = 16
 
 
 def share_subexpressions(graph: Graph) -> Graph:
@@ -38,16 +41,17 @@ def _share_constants(editor: Editor) -> None:
         if name in editor.outputs or value.dtype.hasobject:
             continue
         others = alike.setdefault(_sample(value), [])
-        same = next((other for other in others if _is_same(editor.constants[other], value)), None)
-        if same is None:
-            others.append(name)
-        else:
+        is_whole = value.nbytes <= _WHOLE_BYTES
+        same = next((other for other in others if is_whole or _is_same(editor.constants[other], value)), None)
+        if same is not None:
             editor.replace(name, same)
+        elif len(others) < _MOST_COMPARED:
+            others.append(name)
 
 
 def _sample(value: npt.NDArray[np.generic]) -> Hashable:
     """Enough of a constant to tell most apart without going through all their bytes."""
-    step = max(1, value.size // _NUM_SAMPLES)
+    step = 1 if value.nbytes <= _WHOLE_BYTES else max(1, value.size // _NUM_SAMPLES)
     return value.dtype, value.shape, value.reshape(-1)[::step].tobytes()
 
 
