@@ -98,3 +98,7 @@ def test_running_sums_and_products(exclusive: int, reverse: int) -> None:
 def test_running_sums_of_very_long_axes_are_not_compiled() -> None:
     with pytest.raises(NotCompilableError, match="steps"):
         run_operator("CumSum", np.zeros(1 << 13, np.float32), np.array(0))
+
+
+def test_the_norm_of_integers_whose_squares_leave_their_type() -> None:
+    np.testing.assert_array_equal(run_operator("ReduceL2", np.array([[60000, 80000]], np.int32))[0], [[100000]])

@@ -92,8 +92,9 @@ def _square(x: Expr) -> Expr:
     return x * x
 
 
-def _root(x: Expr) -> Expr:
-    return te.sqrt(x if te.is_float(x.dtype) else te.cast(x, "float64"))
+def _as_float(x: Expr) -> Expr:
+    """Integers as floats, so that their squares stay what they are."""
+    return widen(x) if te.is_float(x.dtype) else te.cast(x, "float64")
 
 
 operator("ReduceSum")(_reduction(te.sum, since_operand=13))
@@ -101,7 +102,7 @@ operator("ReduceProd")(_reduction(te.prod))
 operator("ReduceMax")(_reduction(te.max))
 operator("ReduceMin")(_reduction(te.min))
 operator("ReduceL1")(_reduction(te.sum, absolute))
-operator("ReduceL2")(_reduction(te.sum, lambda x: _square(widen(x)), _root))
+operator("ReduceL2")(_reduction(te.sum, lambda x: _square(_as_float(x)), te.sqrt))
 operator("ReduceSumSquare")(_reduction(te.sum, _square))
 operator("ReduceLogSum")(_reduction(te.sum, widen, te.log))
 
@@ -114,7 +115,7 @@ def reduce_mean(call: Call) -> Tensor:
     number = float(plan.num_elements)
 
     def mean(x: Expr) -> Expr:
-        return te.cast((x if te.is_float(x.dtype) else te.cast(x, "float64")) / number, X.dtype)
+        return te.cast(_as_float(x) / number, X.dtype)
 
     return te.compute(total.shape, lambda *i: mean(total[i]), call.name())
 

@@ -23,7 +23,7 @@ Step: TypeAlias = "Callable[[Draft, str], object]"
 EXTENTS = (1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 19, 31, 33, 64, 70, 131)
 _MAX_ELEMENTS = 16384
 # Far below what a type can hold: sums and products of what follows have to fit as well.
-_LARGEST_INTEGER = 1 << 20
+_LARGEST_INTEGER = 1 << 12
 _LARGEST = {"float16": 200.0, "float32": 1e4, "float64": 1e6}
 
 

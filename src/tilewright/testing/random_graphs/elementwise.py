@@ -22,8 +22,8 @@ _ATTRIBUTES: dict[str, dict[str, Any]] = {
     "ThresholdedRelu": {"alpha": 0.25},
     "Shrink": {"lambd": 0.4, "bias": 0.1},
 }
-# onnxruntime computes these in float32 whatever they are given.
-_NARROW = ("Shrink",)
+# onnxruntime computes these in float32, or with constants of float32, whatever they are given.
+_NARROW = ("Shrink", "HardSwish")
 _DTYPES = ("float32", "float64", "float16", "int64", "int32", "int8", "uint8", "bool")
 # Where two floats that should be the same differ in their last bits, these give another answer.
 _LEAPS = ("Floor", "Ceil", "Round", "Sign", "Not", "IsNaN", "IsInf")
