@@ -27,6 +27,8 @@ from tilewright.testing.fuzz.onnx_mutations import mutated
 
 LARGEST_TO_OPTIMIZE = 2**24
 LARGEST_TO_RUN = 2**14
+# A window may be far larger than its image: a model's right too.
+MOST_WORK_TO_RUN = 2**30
 # More are compiled by several processes, which take long to start.
 MOST_KERNELS_TO_RUN = 3
 # Compiling takes ten times as long as all before it, so that is done for one in so many.
@@ -67,6 +69,8 @@ def _tried(data: bytes, rng: random.Random) -> str:
     session = InferenceSession(compile_model(cut, {}, Target.native(), 1), threads=1)
     if any(_may_run_for_ever(node) for node in cut.graph.nodes):
         return "compiled: has a loop"
+    if sum(item.weight * item.task.flop for item in cut.tasks) > MOST_WORK_TO_RUN:
+        return "compiled: much work"
     types = [cut.graph.types.get(name) for name in cut.graph.inputs]
     if None in types:
         return "compiled: takes a sequence"
