@@ -68,3 +68,19 @@ def test_an_awkward_network_computes_what_the_reference_computes(text: str) -> N
         (found,) = InferenceSession(model, threads=2).run(None, feed)
     (expected,) = ReferenceEvaluator(model).run(None, feed)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_place_that_all_lanes_share_may_be_read_under_a_mask() -> None:
+    """Found by random graphs: the place was loaded lane by lane, and the element at it as if it were one."""
+    text = """(int64[33, 19] x, int64[2, 3, 1] i, bool[2, 3, 19] c, int64[2, 19] w) => (int64[2, 2, 3] y) {
+        g = GatherND(x, i) s = Where(c, i, g) y = Einsum <equation = "bij,kj->bki"> (s, w) }"""
+    rng = np.random.default_rng(0)
+    feed = {
+        "x": rng.integers(-9, 9, (33, 19)),
+        "i": rng.integers(-33, 33, (2, 3, 1)),
+        "c": rng.integers(0, 2, (2, 3, 19)).astype(bool),
+        "w": rng.integers(-9, 9, (2, 19)),
+    }
+    model = onnx.parser.parse_model(HEADER + text)
+    (found,) = InferenceSession(model).run(None, feed)
+    np.testing.assert_array_equal(found, ReferenceEvaluator(model).run(None, feed)[0])

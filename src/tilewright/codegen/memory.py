@@ -6,6 +6,8 @@ element by element otherwise.
 
 from __future__ import annotations
 
+from functools import partial, reduce
+
 from tilewright.codegen.builder import LLVM_TYPE, Value, llvm_type
 from tilewright.codegen.convert import HALF_TYPES, compute_dtype, convert, narrow, widen
 from tilewright.codegen.frame import Frame
@@ -131,8 +133,10 @@ class Memory:
         split = self.frame.split_lane(offset)
         if guard is not None and self.is_inside(buffer, indices):
             guard = None
-        if split is not None and split[1] == 0 and (guard is None or guard.lanes == 1):
-            raw = self._read(buffer, self._guarded(buffer, self._address(buffer, split[0]), guard), 1)
+        if split is not None and split[1] == 0:
+            raw = self._read(
+                buffer, self._guarded(buffer, self._address(buffer, split[0]), self._in_any_lane(guard)), 1
+            )
         elif split is not None and split[1] == 1 and self._is_block(buffer, guard):
             raw = self._read(buffer, self._guarded(buffer, self._address(buffer, split[0]), guard), self.frame.lanes)
         else:
@@ -154,6 +158,13 @@ class Memory:
     def _is_block(self, buffer: Buffer, guard: Value | None) -> bool:
         """Whether a whole vector may be read: unguarded, or guarded as a whole and not longer than the buffer."""
         return guard is None or (guard.lanes == 1 and buffer.num_elements >= self.frame.lanes)
+
+    def _in_any_lane(self, guard: Value | None) -> Value | None:
+        """Whether an element that all lanes share is one: it is if it is for some lane."""
+        if guard is None or guard.lanes == 1:
+            return guard
+        b = self.frame.builder
+        return reduce(partial(b.binary, "or"), (b.extract(guard, lane) for lane in range(guard.lanes)))
 
     def _guarded(self, buffer: Buffer, address: Value, guard: Value | None) -> Value:
         if guard is None:
