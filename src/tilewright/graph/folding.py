@@ -35,7 +35,7 @@ def fold(
     node: Node, types: Types, constants: Constants, output_types: tuple[TensorType | None, ...]
 ) -> tuple[npt.NDArray[np.generic] | None, ...] | None:
     """The outputs of a node that are known ahead, one for each of the node's; None where the node has to run."""
-    if node.domain == ONNX and node.op in ("Shape", "Size") and (known := types.get(node.inputs[0])) is not None:
+    if node.op in ("Shape", "Size") and node.domain == ONNX and (known := types.get(node.inputs[0])) is not None:
         return (_shape(node, known.shape) if node.op == "Shape" else np.array(math.prod(known.shape), np.int64),)
     if node.op == "Constant" and node.domain == ONNX:
         return (_constant(node),)

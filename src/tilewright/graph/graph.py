@@ -24,6 +24,14 @@ class TensorType:
 
     dtype: str
     shape: tuple[int, ...]
+    _hash: int = field(init=False, repr=False, compare=False)
+    """Types are looked up often."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.dtype, self.shape)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def is_compilable(self) -> bool:
@@ -43,6 +51,11 @@ class Node:
     domain: str = ONNX
     opset: int = 0
     """The version of the operator set that the model asks for."""
+
+    def rewired(self, inputs: Sequence[str], outputs: tuple[str, ...] | None = None) -> Node:
+        """The same node between other values; its outputs stay if none are given."""
+        written = self.outputs if outputs is None else outputs
+        return Node(self.op, tuple(inputs), written, self.attributes, self.name, self.domain, self.opset)
 
     def __str__(self) -> str:
         label = f"{self.name}: " if self.name else ""

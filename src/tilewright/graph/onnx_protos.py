@@ -21,6 +21,7 @@ from tilewright.graph.graph import ONNX, Attribute, Node, TensorType
 from tilewright.graph.onnx_tensors import tensor_array
 
 CAPTURES = "tilewright.captures"
+_GRAPH, _GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
 
 Dimension: TypeAlias = int | str | None
 
@@ -141,13 +142,16 @@ def captures_of(node: Node) -> tuple[str, ...]:
     return cast("tuple[str, ...]", node.attributes.get(CAPTURES, ()))
 
 
-def subgraphs(proto: NodeProto) -> Iterator[GraphProto]:
+def subgraphs(proto: NodeProto) -> Sequence[GraphProto]:
     """The graphs among a node's attributes."""
+    found: list[GraphProto] = []
     for attribute in proto.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.g
-        elif attribute.type == AttributeProto.GRAPHS:
-            yield from attribute.graphs
+        kind = attribute.type
+        if kind == _GRAPH:
+            found.append(attribute.g)
+        elif kind == _GRAPHS:
+            found.extend(attribute.graphs)
+    return found
 
 
 def texts(graph: GraphProto) -> Iterator[object]:

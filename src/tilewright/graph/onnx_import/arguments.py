@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 
 from onnx import AttributeProto, NodeProto
 from onnx.defs import OpSchema, SchemaError, get_schema
@@ -38,7 +39,8 @@ def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int]) -> No
         schema = _schema(node, opsets)
         _check_inputs(node, schema)
         _check_outputs(node, schema)
-        _check_attributes(node, schema)
+        if node.attribute or _attributes_of(schema).required:
+            _check_attributes(node, _attributes_of(schema))
         for graph in subgraphs(node):
             if node.op_type == "If" and len(graph.output) != len(node.output):
                 given, wanted = len(graph.output), len(node.output)
@@ -111,7 +113,21 @@ def _range(least: int, most: int) -> str:
     return f"{least}" if least == most else f"at least {least}" if most >= 2**31 - 1 else f"{least} to {most}"
 
 
-def _check_attributes(node: NodeProto, schema: OpSchema) -> None:
+class _Attributes(NamedTuple):
+    """What an operator says of its attributes; onnx makes new objects of it whenever asked."""
+
+    types: Mapping[str, OpSchema.AttrType]
+    required: Sequence[str]
+
+
+@cache
+def _attributes_of(schema: OpSchema) -> _Attributes:
+    formals = schema.attributes
+    types = {name: formal.type for name, formal in formals.items()}
+    return _Attributes(types, [name for name, formal in formals.items() if formal.required])
+
+
+def _check_attributes(node: NodeProto, known: _Attributes) -> None:
     given: dict[str, int] = {}
     for attribute in node.attribute:
         if attribute.name in given:
@@ -119,16 +135,16 @@ def _check_attributes(node: NodeProto, schema: OpSchema) -> None:
         if attribute.ref_attr_name:
             raise _invalid(node, f"its attribute {attribute.name} stands for one of a function, but it is in none")
         given[attribute.name] = attribute.type
-        if attribute.name not in schema.attributes:
+        wanted = known.types.get(attribute.name)
+        if wanted is None:
             raise _invalid(node, f"it has an attribute {attribute.name}, which the operator does not know")
-        wanted = schema.attributes[attribute.name].type
         if attribute.type != wanted.value:
             kind = AttributeProto.AttributeType.Name(attribute.type).lower()
             raise _invalid(node, f"its attribute {attribute.name} is a {kind}, but must be a {wanted.name.lower()}")
         if attribute.type in _FIELDS and not attribute.HasField(_FIELDS[attribute.type]):
             raise _invalid(node, f"its attribute {attribute.name} has no value")
-    for name, formal in schema.attributes.items():
-        if formal.required and name not in given:
+    for name in known.required:
+        if name not in given:
             raise _invalid(node, f"its attribute {name} is missing")
 
 

@@ -20,8 +20,9 @@ def ordered_nodes(graph: GraphProto) -> list[NodeProto]:
     given.update(tensor.name for tensor in graph.initializer)
     given.update(sparse.values.name for sparse in graph.sparse_initializer)
     available = given | producers.keys()
-    for node in graph.node:
-        for name in _reads(node):
+    reads = [_reads(node) for node in graph.node]
+    for node, names in zip(graph.node, reads, strict=True):
+        for name in names:
             if name not in available:
                 raise ModelError(
                     f"{label(node)} reads {name}, which no node, input or initializer of the model gives; "
@@ -34,7 +35,7 @@ def ordered_nodes(graph: GraphProto) -> list[NodeProto]:
             raise ModelError(
                 f"the model's output {output.name} is computed by no node; the model is incomplete, export it again"
             )
-    return _sorted(graph.node, producers)
+    return _sorted(graph.node, [[producers[name] for name in names if name in producers] for names in reads])
 
 
 def all_names(graph: GraphProto) -> set[str]:
@@ -78,14 +79,12 @@ def _producers(graph: GraphProto) -> dict[str, int]:
     return producers
 
 
-def _sorted(nodes: Sequence[NodeProto], producers: dict[str, int]) -> list[NodeProto]:
-    before = {
-        position: [producers[name] for name in _reads(node) if name in producers] for position, node in enumerate(nodes)
-    }
-    if all(source < position for position, sources in before.items() for source in sources):
+def _sorted(nodes: Sequence[NodeProto], before: Sequence[Sequence[int]]) -> list[NodeProto]:
+    """The nodes, each after those at the positions that `before` has for it."""
+    if all(source < position for position, sources in enumerate(before) for source in sources):
         return list(nodes)
     try:
-        return [nodes[position] for position in TopologicalSorter(before).static_order()]
+        return [nodes[position] for position in TopologicalSorter(dict(enumerate(before))).static_order()]
     except CycleError as error:
         cycle = " -> ".join(label(nodes[position]) for position in error.args[1])
         raise ModelError(

@@ -50,12 +50,11 @@ class Written:
     def take(self, n: int) -> None:
         """Write out the value that a node computes."""
         times = self._times.pop(self._network.result(n))
-        node, form = self._network.nodes[n], self._network.forms[n]
+        inputs, form = self._network.nodes[n].inputs, self._network.forms[n]
         self._num_reads += times * (len(form.reads) - 1)
         self._depth += form.depth
-        for name, tensor in dict(zip(node.inputs, form.operands, strict=True)).items():
-            if tensor is not None:
-                self._times[name] += times * form.num_reads[tensor]
+        for position, num_reads in form.num_reads:
+            self._times[inputs[position]] += times * num_reads
 
     @property
     def is_small(self) -> bool:

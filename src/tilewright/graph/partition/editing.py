@@ -24,6 +24,8 @@ class Editor:
         self.constants = dict(graph.constants)
         self.types = dict(graph.types)
         self._fresh = FreshNames(self.types)
+        self._shapes: dict[tuple[int, ...], str] = {}
+        """The constants that reshapes read."""
 
     def graph(self) -> Graph:
         """The graph as edited; constants that nobody reads any more are left out."""
@@ -50,5 +52,7 @@ class Editor:
 
     def reshape(self, source: str, target: str) -> Node:
         """The node that gives `source` the shape of `target`."""
-        shape = self.constant(f"{target}.shape", np.asarray(self.shape(target), np.int64))
-        return Node("Reshape", (source, shape), (target,), opset=OPSET)
+        shape = self.shape(target)
+        if shape not in self._shapes:
+            self._shapes[shape] = self.constant(f"{target}.shape", np.asarray(shape, np.int64))
+        return Node("Reshape", (source, self._shapes[shape]), (target,), opset=OPSET)

@@ -72,9 +72,13 @@ class Form:
         return [(stage, read) for stage in self.stages for read in _reads(stage)]
 
     @cached_property
-    def num_reads(self) -> dict[Tensor, int]:
-        """How many reads of each tensor there are."""
-        return Counter(read.tensor for _, read in self.reads)
+    def num_reads(self) -> list[tuple[int, int]]:
+        """The position of each operand that is a tensor, of one used twice the first; and how many reads of it."""
+        counted = Counter(read.tensor for _, read in self.reads)
+        first = {
+            tensor: position for position, tensor in reversed(list(enumerate(self.operands))) if tensor is not None
+        }
+        return [(position, counted[tensor]) for tensor, position in first.items()]
 
     @cached_property
     def movement(self) -> Read | None:

@@ -8,7 +8,6 @@ its readers, which can often do it in passing.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,7 @@ class _Hoisting(Editor):
             new = self._without_reshape_before(part)
             self.nodes.append(new)
             is_movement = _is_movement(new)
-            depth = max((self._depth.get(name, 0) for name in new.inputs), default=0) + (not is_movement)
+            depth = max([self._depth.get(name, 0) for name in new.inputs], default=0) + (not is_movement)
             for name in new.outputs:
                 self._depth[name] = depth
                 if is_movement:
@@ -98,13 +97,14 @@ class _Hoisting(Editor):
         known = self.types[output]
         assert known is not None
         inner = self.value(f"{output}.hoisted", known.dtype, source)
-        moved = replace(node, inputs=tuple(name or "" for name in inputs), outputs=(inner,))
+        moved = node.rewired([name or "" for name in inputs], (inner,))
         if movement.op == "Transpose":
-            return moved, replace(movement, inputs=(inner,), outputs=(output,))
+            return moved, movement.rewired((inner,), (output,))
         return moved, self.reshape(inner, output)
 
     def _is_typed(self, node: Node) -> bool:
-        return all(self.types.get(name) is not None for name in (*filter(None, node.inputs), *node.outputs))
+        types = self.types
+        return None not in [types.get(name) for name in (*node.inputs, *node.outputs) if name]
 
     def _before(self, name: str, movement: Node, deepest: str) -> str | None:
         """The operand as it is before the movement of the deepest one; None where there is no such thing."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tilewright.graph.graph import ONNX, Graph, Node, TensorType
 from tilewright.graph.passes.editor import Editor, has_any
-from tilewright.graph.passes.layout import permuted
+from tilewright.graph.passes.layout import transposed
 from tilewright.te import DTYPES
 
 _ROWS_AT_A_TIME = 64
@@ -36,16 +36,16 @@ def canonicalize(graph: Graph) -> Graph:
 
 def add_reshape(editor: Editor, source: str, shape: Sequence[int], *, like: Node, output: str = "") -> str:
     """A Reshape to a fixed shape; the name of what it gives."""
-    target = editor.constant(np.array(shape, np.int64), f"{like.outputs[0]}.shape")
+    target = editor.shape_constant(tuple(shape), f"{like.outputs[0]}.shape")
     type_ = TensorType(editor.type(source).dtype, tuple(shape))
     return editor.add("Reshape", [source, target], type_, like=like, output=output, opset=max(like.opset, 13))
 
 
 def add_transpose(editor: Editor, source: str, perm: Sequence[int], *, like: Node, output: str = "") -> str:
     """A Transpose; the name of what it gives."""
-    known = editor.type(source)
-    type_ = TensorType(known.dtype, permuted(known.shape, perm))
-    return editor.add("Transpose", [source], type_, {"perm": tuple(perm)}, like=like, output=output)
+    perm = tuple(perm)
+    type_ = transposed(editor.type(source), perm)
+    return editor.add("Transpose", [source], type_, {"perm": perm}, like=like, output=output)
 
 
 def _is_known(editor: Editor, node: Node) -> bool:

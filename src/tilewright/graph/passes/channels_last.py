@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections import ChainMap
 from dataclasses import replace
 
-import numpy as np
-
 from tilewright.graph.graph import ONNX, OWN, Graph, Node, TensorType
 from tilewright.graph.operators import NotCompilableError
 from tilewright.graph.passes.canonical import add_transpose
 from tilewright.graph.passes.editor import Editor, has_any
-from tilewright.graph.passes.layout import permuted, to_channels_first, to_channels_last
-from tilewright.graph.types import Constants, expressed_types
+from tilewright.graph.passes.layout import to_channels_first, to_channels_last, transposed
+from tilewright.graph.types import Constants, Types, expressed_types
 
 _CONVOLUTIONS = frozenset(("Conv", "ConvTranspose"))
 _POOLS = frozenset(("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"))
+_SPATIAL = _CONVOLUTIONS | _POOLS
 
 
 def use_channels_last(graph: Graph) -> Graph:
     """Convolutions with constant weights and pools become channels-last, where a kernel can compute them."""
-    if not has_any(graph, _CONVOLUTIONS | _POOLS):
+    if not has_any(graph, _SPATIAL):
         return graph
     editor = Editor(graph)
     for node in editor:
@@ -34,7 +33,7 @@ def use_channels_last(graph: Graph) -> Graph:
 
 
 def _rewritten(editor: Editor, node: Node) -> bool:
-    if node.domain != ONNX or node.op not in _CONVOLUTIONS | _POOLS or any(node.outputs[1:]):
+    if node.op not in _SPATIAL or node.domain != ONNX or any(node.outputs[1:]):
         return False
     source, result = editor.types[node.inputs[0]], editor.types[node.outputs[0]]
     if source is None or result is None or len(source.shape) < 3:
@@ -45,35 +44,36 @@ def _rewritten(editor: Editor, node: Node) -> bool:
             return False
         inputs = (node.inputs[0], _weights(editor, node), *node.inputs[2:])
     last = to_channels_last(len(source.shape))
-    moved_type = TensorType(source.dtype, permuted(source.shape, last))
-    own = replace(node, inputs=inputs, outputs=node.outputs[:1], domain=OWN)
-    if not is_compilable(editor, own, moved_type):
+    # Asked for the node as it stands: equal ones become equal ones.
+    if not editor.compilable.get(
+        node, editor.types, editor.constants, lambda constants: _fits(editor, node, inputs, source, constants)
+    ):
         return False
     moved = add_transpose(editor, node.inputs[0], last, like=node)
-    result_type = TensorType(result.dtype, permuted(result.shape, last))
-    output = editor.add(node.op, [moved, *inputs[1:]], result_type, node.attributes, like=node, domain=OWN)
+    output = editor.add(node.op, [moved, *inputs[1:]], transposed(result, last), node.attributes, like=node, domain=OWN)
     add_transpose(editor, output, to_channels_first(len(result.shape)), like=node, output=node.outputs[0])
     return True
 
 
-def is_compilable(editor: Editor, node: Node, source: TensorType) -> bool:
-    """Whether a kernel can compute a node of our own on data of that type: there is no fallback for it."""
-    given: dict[str, TensorType | None] = {node.inputs[0]: source}
-    types = ChainMap(given, editor.types)
+def _fits(editor: Editor, node: Node, inputs: tuple[str, ...], source: TensorType, constants: Constants) -> bool:
+    own = replace(node, inputs=inputs, outputs=node.outputs[:1], domain=OWN)
+    moved = transposed(source, to_channels_last(len(source.shape)))
+    return can_express(own, ChainMap({node.inputs[0]: moved}, editor.types), constants)
 
-    def find(constants: Constants) -> bool:
-        try:
-            expressed_types(node, types, constants)
-        except NotCompilableError:
-            return False
-        return True
 
-    return editor.compilable.get(node, types, editor.constants, find)
+def can_express(node: Node, types: Types, constants: Constants) -> bool:
+    """Whether a kernel can compute a node of our own: there is no fallback for it."""
+    try:
+        expressed_types(node, types, constants)
+    except NotCompilableError:
+        return False
+    return True
 
 
 def _weights(editor: Editor, node: Node) -> str:
     """The name of the weights in the order for channels-last data."""
-    weights = editor.constants[node.inputs[1]]
+    name = node.inputs[1]
+    weights = editor.constants[name]
     # Of a Conv the outputs go last, of a ConvTranspose they are after the inputs already.
     ends = (1, 0) if node.op == "Conv" else (0, 1)
-    return editor.constant(np.transpose(weights, (*range(2, weights.ndim), *ends)), f"{node.inputs[1]}.channels_last")
+    return editor.transposed_constant(name, (*range(2, weights.ndim), *ends))

@@ -39,6 +39,8 @@ class Editor:
         self.compilable: BySignature[bool] = BySignature()
         """Whether kernels can compute nodes that the pass thinks of."""
         self._instead: dict[str, str] = {}
+        self._transposed: dict[tuple[str, tuple[int, ...]], str] = {}
+        self._shapes: dict[tuple[int, ...], str] = {}
         self._fresh = FreshNames(self.types)
 
     def __iter__(self) -> Iterator[Node]:
@@ -51,7 +53,7 @@ class Editor:
         """A node of the old graph, reading the values that stand in the place of its old inputs."""
         if self._instead.keys().isdisjoint(node.inputs):
             return node
-        return replace(node, inputs=tuple(self.resolve(name) for name in node.inputs))
+        return node.rewired([self.resolve(name) for name in node.inputs])
 
     def resolve(self, name: str) -> str:
         """The value that stands in the place of another by now."""
@@ -87,6 +89,19 @@ class Editor:
         self.constants[name] = np.asarray(value, order="C")
         self.types[name] = array_type(self.constants[name])
         return name
+
+    def shape_constant(self, shape: tuple[int, ...], hint: str) -> str:
+        """Add a shape as a constant, once for all who ask for it; its name."""
+        if shape not in self._shapes:
+            self._shapes[shape] = self.constant(np.array(shape, np.int64), hint)
+        return self._shapes[shape]
+
+    def transposed_constant(self, name: str, perm: tuple[int, ...]) -> str:
+        """Add a constant with its axes permuted, once for all who ask for it; its name."""
+        if (name, perm) not in self._transposed:
+            value = np.transpose(self.constants[name], perm)
+            self._transposed[name, perm] = self.constant(value, f"{name}.transposed")
+        return self._transposed[name, perm]
 
     def replace(self, old: str, new: str) -> None:
         """From here on, `new` is read where the old graph reads `old`."""

@@ -16,7 +16,7 @@ from tilewright.graph.passes.layout import inverse
 
 def permute_weight_rows(graph: Graph) -> Graph:
     """MatMul(Reshape(Transpose(x)), W) becomes MatMul(Reshape(x), W'), where the Reshape keeps the first axis."""
-    if not has_any(graph, {"Transpose"}):
+    if not has_any(graph, {"Transpose"}) or not has_any(graph, {"MatMul"}):
         return graph
     editor = TracingEditor(graph)
     for node in editor:

@@ -15,6 +15,7 @@ _SAME_WHEN_THE_TYPE_IS = frozenset(
     ("Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile", "Identity", "CastLike")
 )
 _SAME_OF_ONE = frozenset(("Concat", "Sum", "Max", "Min", "Mean"))
+_CANDIDATES = _SAME_WHEN_THE_TYPE_IS | _SAME_OF_ONE | {"Dropout", "Transpose", "Split", "Pad", "Slice"}
 
 
 def drop_identities(graph: Graph) -> Graph:
@@ -38,7 +39,7 @@ def _without_empty_parts(editor: Editor, node: Node) -> Node:
 
 
 def _is_identity(editor: Editor, node: Node) -> bool:
-    if node.domain != ONNX or not node.inputs:
+    if node.op not in _CANDIDATES or node.domain != ONNX or not node.inputs:
         return False
     source, result = editor.types[node.inputs[0]], editor.types.get(node.outputs[0])
     if node.op == "Identity":

@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeVar
+
+from tilewright.graph.graph import TensorType
 
 T = TypeVar("T")
 
 Perm = tuple[int, ...]
 
 
+@lru_cache
 def identity(rank: int) -> Perm:
     return tuple(range(rank))
 
 
 def permuted(items: Sequence[T], perm: Sequence[int]) -> tuple[T, ...]:
     """What a Transpose makes of a shape."""
-    return tuple(items[axis] for axis in perm)
+    return tuple([items[axis] for axis in perm])
+
+
+@lru_cache
+def transposed(type_: TensorType, perm: Perm) -> TensorType:
+    """The type of what a Transpose gives."""
+    return TensorType(type_.dtype, permuted(type_.shape, perm))
 
 
 def compose(first: Sequence[int], second: Sequence[int]) -> Perm:
     """The Transpose that is `first` and then `second`."""
-    return tuple(first[axis] for axis in second)
+    return tuple([first[axis] for axis in second])
 
 
 def inverse(perm: Sequence[int]) -> Perm:
     """The Transpose that undoes another."""
+    return _inverse(tuple(perm))
+
+
+@lru_cache
+def _inverse(perm: Perm) -> Perm:
     return tuple(sorted(range(len(perm)), key=lambda i: perm[i]))
 
 
+@lru_cache
 def to_channels_last(rank: int) -> Perm:
     """From [N, C, *spatial] to [N, *spatial, C]."""
     return (0, *range(2, rank), 1)
@@ -41,7 +57,11 @@ def to_channels_first(rank: int) -> Perm:
 
 def extended(perm: Sequence[int], rank: int) -> Perm:
     """The same Transpose of a tensor with more axes in front, as broadcasting adds them."""
-    more = rank - len(perm)
+    return _extended(tuple(perm), rank - len(perm))
+
+
+@lru_cache
+def _extended(perm: Perm, more: int) -> Perm:
     return (*range(more), *(axis + more for axis in perm))
 
 

@@ -16,7 +16,7 @@ from tilewright.graph.elementwise import ELEMENTWISE
 from tilewright.graph.graph import ONNX, OWN, Attribute, Node
 from tilewright.graph.passes.axes import reduction_axes
 from tilewright.graph.passes.canonical import add_reshape
-from tilewright.graph.passes.channels_last import is_compilable
+from tilewright.graph.passes.channels_last import can_express
 from tilewright.graph.passes.layout import Perm, identity, inverse, permuted, reshaped, to_channels_first
 from tilewright.graph.passes.pads import pads_of
 from tilewright.graph.passes.transposes import Mover, View
@@ -109,7 +109,10 @@ def _channel_norm(mover: Mover, node: Node) -> bool:
         return False
     inputs = [view.source, *_others(mover, node)]
     own = replace(node, inputs=tuple(inputs), outputs=node.outputs[:1], domain=OWN)
-    if not is_compilable(mover.editor, own, mover.type(view.source)):
+    editor = mover.editor
+    if not editor.compilable.get(
+        own, editor.types, editor.constants, lambda constants: can_express(own, editor.types, constants)
+    ):
         return False
     mover.add(own, inputs, view.perm, dict(node.attributes), OWN)
     return True

@@ -26,6 +26,7 @@ from tilewright.graph.passes.layout import (
     inverse,
     is_view,
     permuted,
+    transposed,
 )
 
 
@@ -84,7 +85,9 @@ class Mover:
         source = self.editor.types[node.inputs[0]]
         if source is None or 0 in source.shape:
             return False
-        perm = cast("Sequence[int]", node.attributes.get("perm", tuple(reversed(identity(self.rank(node.inputs[0]))))))
+        perm = cast("Sequence[int] | None", node.attributes.get("perm"))
+        if perm is None:
+            perm = tuple(reversed(identity(len(source.shape))))
         known = self.view(node.inputs[0])
         self.set_view(node.outputs[0], View(known.source, compose(known.perm, perm)))
         return True
@@ -125,7 +128,7 @@ class Mover:
             outputs.append(self.editor.fresh_name(f"{name}.moved") if name else "")
             if name:
                 known = self.type(name)
-                self.editor.types[outputs[-1]] = TensorType(known.dtype, permuted(known.shape, inverse(perm)))
+                self.editor.types[outputs[-1]] = transposed(known, inverse(perm))
                 self.set_view(name, View(outputs[-1], perm))
         self.editor.keep(Node(node.op, tuple(inputs), tuple(outputs), attributes, node.name, domain, node.opset))
 
