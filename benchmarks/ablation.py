@@ -22,11 +22,11 @@ from benchmarks.machine import describe_machine
 from benchmarks.table import heading, markdown
 from benchmarks.tuned import best_so_far_s, file_name
 from tilewright import workloads
-from tilewright.codegen import Target
 from tilewright.cost_model import BoostedTrees, RandomModel
 from tilewright.measure import MeasureOptions
 from tilewright.records import RecordLog
-from tilewright.tuner import Tuner, TuneResult
+from tilewright.target import Target
+from tilewright.tuning.tuner import Tuner, TuneResult
 
 METHOD = (
     "The speed of the best program measured until a trial: the median over the seeds. Each variant makes its own "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.codegen import Target
 from tilewright.features import Hardware, estimate_cycles, roofline
 from tilewright.schedule import Schedule
+from tilewright.target import Target
 
 _PARTS = {
     "arithmetic": "arithmetic",

@@ -17,9 +17,9 @@ from typing import Any
 from benchmarks import arguments
 from benchmarks.machine import describe_machine
 from benchmarks.table import heading, markdown
-from tilewright.graph.onnx_import import load_model
-from tilewright.graph.partition import partition
+from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import optimize
+from tilewright.partition import partition
 from tilewright.testing.large_models import KINDS
 
 METHOD = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tilewright.codegen import Target
 from tilewright.schedule import Stage
 from tilewright.space import DEFAULT_RULES, Rule, Sketch, SketchState, SpaceOptions, derive
 from tilewright.space import analysis as stages
 from tilewright.space.tiling import tile_alone, tile_fused
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 _LEFT_OUT = (
     "inline_padding",

@@ -25,8 +25,8 @@ from benchmarks.table import heading, markdown
 from tilewright.cli.arrays import random_inputs, write_npz
 from tilewright.cli.comparison import check_agreement
 from tilewright.cli.network import read_onnx
-from tilewright.graph.artifact import save
-from tilewright.graph.pipeline import compile_network
+from tilewright.deploy.artifact import save
+from tilewright.network import compile_network
 
 METHOD = (
     "Each run is a new process that imports its library and NumPy, loads the model from its file, and computes one "

@@ -27,13 +27,12 @@ from benchmarks.tuned_network import Point, close_after_s, tune_network
 from tilewright.cli.arrays import random_inputs
 from tilewright.cli.comparison import check_agreement
 from tilewright.cli.network import base_name, compile_partition, open_session, read_onnx
-from tilewright.codegen import Target
 from tilewright.errors import TilewrightError
-from tilewright.graph.groups import Partition
-from tilewright.graph.pipeline import partition_network
-from tilewright.graph.session import InferenceSession
+from tilewright.network import InferenceSession, partition_network
+from tilewright.partition.groups import Partition
 from tilewright.peers import NetworkPeer, network_peer, settle_s, take_turns
 from tilewright.runtime import Timing
+from tilewright.target import Target
 
 NETWORKS = (
     "zoo:resnet18",

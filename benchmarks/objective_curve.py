@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.codegen import Target
 from tilewright.measure import MeasureOptions, Measurer
 from tilewright.records import Record
 from tilewright.schedule import Trace
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 # A longer time between two trials is a pause: the run was stopped and started again.
 PAUSE_S = 60.0

@@ -25,7 +25,7 @@ from benchmarks.tuned import file_name, prepare, tune_workload
 from tilewright import workloads
 from tilewright.errors import NoValidCandidateError
 from tilewright.peers import peers_of
-from tilewright.tuner import Progress, TuneResult
+from tilewright.tuning.tuner import Progress, TuneResult
 
 REQUIRED_SHARE = 0.8
 REQUIRED_MEAN = 1.2

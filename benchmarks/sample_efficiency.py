@@ -21,7 +21,7 @@ from benchmarks.machine import describe_machine
 from benchmarks.table import heading, markdown
 from benchmarks.tuned import best_so_far_s, file_name, prepare, tune_workload
 from tilewright.peers import take_turns
-from tilewright.tuner import TuneResult
+from tilewright.tuning.tuner import TuneResult
 
 METHOD = (
     "For each seed: a random search, and an evolutionary one with a learned cost model, each of so many trials. "

@@ -24,15 +24,15 @@ from benchmarks.tuned import file_name
 from benchmarks.tuned_network import subject_of
 from tilewright.cli.arrays import random_inputs
 from tilewright.cli.network import base_name, compile_partition, open_session, read_onnx
-from tilewright.codegen import Target
-from tilewright.graph.groups import Partition
-from tilewright.graph.pipeline import partition_network
 from tilewright.measure import Measurer
+from tilewright.network import partition_network
+from tilewright.partition.groups import Partition
 from tilewright.peers import take_turns
 from tilewright.records import Record, RecordLog, fastest
-from tilewright.task import Task
-from tilewright.task_scheduler import Network, NetworkProgress, NetworksResult, Standing, TaskScheduler
-from tilewright.tuner import ROUND_SIZE, Tuner
+from tilewright.target import Target
+from tilewright.te import Task
+from tilewright.tuning.task_scheduler import Network, NetworkProgress, NetworksResult, Standing, TaskScheduler
+from tilewright.tuning.tuner import ROUND_SIZE, Tuner
 
 NETWORKS = ("zoo:resnet50", "zoo:bert_tiny")
 OUTPUT = "scheduling.json"

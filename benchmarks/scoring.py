@@ -23,12 +23,12 @@ from benchmarks import arguments
 from benchmarks.machine import describe_machine
 from benchmarks.table import heading, markdown
 from tilewright import workloads
-from tilewright.codegen import Target
 from tilewright.cost_model import BoostedTrees
 from tilewright.features import statement_features
-from tilewright.scoring import Scoring
 from tilewright.search import RandomSearch
 from tilewright.space import Sketch, SpaceOptions, derive
+from tilewright.target import Target
+from tilewright.tuning.scoring import Scoring
 
 METHOD = (
     "One core. Each round scores a population of each sketch: from rows of integers to scores. The rate is that of the "

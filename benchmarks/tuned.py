@@ -12,9 +12,8 @@ import numpy as np
 from benchmarks.references import Array
 from tilewright import workloads
 from tilewright.runtime import Kernel
-from tilewright.task import Task
-from tilewright.testing import random_inputs
-from tilewright.tuner import Progress, TuneResult, tune
+from tilewright.te import Task, random_inputs
+from tilewright.tuning.tuner import Progress, TuneResult, tune
 
 
 @dataclass(frozen=True, slots=True)

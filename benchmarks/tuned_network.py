@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tilewright.cli.tune_network import status
-from tilewright.codegen import Target
 from tilewright.errors import UsageError
-from tilewright.graph.groups import Partition
-from tilewright.task_scheduler import Network, NetworkProgress, NetworksResult, TaskScheduler
+from tilewright.partition.groups import Partition
+from tilewright.target import Target
+from tilewright.tuning.task_scheduler import Network, NetworkProgress, NetworksResult, TaskScheduler
 
 CLOSE = 1.1
 _REPORT_EVERY_S = 15.0

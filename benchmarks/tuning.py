@@ -27,7 +27,7 @@ from benchmarks.table import heading, markdown
 from benchmarks.timing import METHOD, Plan
 from benchmarks.tuned import prepare, tune_workload
 from tilewright import workloads
-from tilewright.testing import evaluate
+from tilewright.te import evaluate
 
 LIMIT_S = 25.0
 

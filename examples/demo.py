@@ -21,11 +21,11 @@ from tilewright.cli.comparison import aligned, check_agreement
 from tilewright.cli.tune import parse_time
 from tilewright.cli.tune_network import Display
 from tilewright.errors import TilewrightError
-from tilewright.graph.groups import Partition
-from tilewright.graph.pipeline import partition_network
+from tilewright.network import partition_network
+from tilewright.partition.groups import Partition
 from tilewright.peers import NetworkPeer, PeerError, network_peer, settle_s, take_turns
-from tilewright.runtime import default_threads
-from tilewright.task_scheduler import Network, NetworksResult, TaskScheduler
+from tilewright.target import default_threads
+from tilewright.tuning.task_scheduler import Network, NetworksResult, TaskScheduler
 
 LIBRARY = "onnxruntime"
 ROUNDS = 12

@@ -19,7 +19,7 @@ import tilewright as tw
 from examples.conv2d import conv2d_numpy, conv2d_schedule, conv2d_task
 from examples.gemm import gemm_schedule, gemm_task
 from tilewright.peers import library_threads, settle_s, take_turns
-from tilewright.runtime import default_threads
+from tilewright.target import default_threads
 
 Array = NDArray[np.float32]
 

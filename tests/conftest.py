@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-_TOLERANT = ("tilewright.space.derivation", "tilewright.graph.kernel_workers")
+_TOLERANT = ("tilewright.space.derivation", "tilewright.deploy.kernel_workers")
 
 
 @pytest.fixture(autouse=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tilewright.binary import KernelBinary
-from tilewright.codegen import Target
+from tilewright.codegen import KernelBinary
 from tilewright.errors import CodegenError
 from tilewright.schedule import Trace
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 
 def compile_nothing(task: Task, trace: Trace, target: Target, threads: int) -> KernelBinary:

@@ -14,7 +14,7 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.cost_model import BoostedTrees, RandomModel
-from tilewright.task_scheduler import Network, TaskScheduler
+from tilewright.tuning.task_scheduler import Network, TaskScheduler
 
 A = te.placeholder((8,), name="A")
 B = te.compute((8,), lambda i: A[i] * 2.0, name="B")

@@ -22,18 +22,17 @@ from tilewright.errors import (
     UnsupportedOperatorError,
     UsageError,
 )
+from tilewright.version import __version__
 
 if TYPE_CHECKING:
     from tilewright import te
-    from tilewright.codegen import Target
-    from tilewright.compile import build
-    from tilewright.graph.session import InferenceSession
+    from tilewright.network import InferenceSession
     from tilewright.runtime import Kernel
+    from tilewright.runtime.build import build
     from tilewright.schedule import Schedule, Trace
-    from tilewright.task import Task
-    from tilewright.tuner import TuneResult, tune
-
-__version__ = "0.1.0"
+    from tilewright.target import Target
+    from tilewright.te import Task
+    from tilewright.tuning.tuner import TuneResult, tune
 
 __all__ = [
     "ArtifactError",
@@ -62,15 +61,15 @@ __all__ = [
 ]
 
 _HOME = {
-    "InferenceSession": "tilewright.graph.session",
+    "InferenceSession": "tilewright.network",
     "Kernel": "tilewright.runtime",
     "Schedule": "tilewright.schedule",
-    "Target": "tilewright.codegen",
-    "Task": "tilewright.task",
+    "Target": "tilewright.target",
+    "Task": "tilewright.te",
     "Trace": "tilewright.schedule",
-    "TuneResult": "tilewright.tuner",
-    "build": "tilewright.compile",
-    "tune": "tilewright.tuner",
+    "TuneResult": "tilewright.tuning.tuner",
+    "build": "tilewright.runtime.build",
+    "tune": "tilewright.tuning.tuner",
 }
 
 

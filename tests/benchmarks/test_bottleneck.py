@@ -5,9 +5,9 @@ from __future__ import annotations
 from benchmarks.bottleneck import bottleneck
 from examples.gemm import gemm_schedule, gemm_task
 from tilewright import te
-from tilewright.codegen import Target
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 TARGET = Target.parse("llvm -mcpu=skylake-avx512")
 

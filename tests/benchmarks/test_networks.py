@@ -16,12 +16,12 @@ from benchmarks.networks import Row
 from benchmarks.tuned_network import Curve, Point, close_after_s, subject_of, tune_network
 from tests.cli.tiny_model import NUM_TASKS, write_tiny_model
 from tilewright import peers
-from tilewright.codegen import Target
 from tilewright.errors import UsageError
-from tilewright.graph.pipeline import partition_network
+from tilewright.network import partition_network
 from tilewright.records import read_records
 from tilewright.runtime import Timing
-from tilewright.task_scheduler import NetworksResult, TaskScheduler
+from tilewright.target import Target
+from tilewright.tuning.task_scheduler import NetworksResult, TaskScheduler
 
 GOOD = Row("zoo:resnet18", 2, 600, 20, 900, 598.0, 90.0, 20.0, 40.0, 20.0, {}, "openvino", 0.5, 1.0)
 

@@ -128,7 +128,7 @@ def test_the_curves_are_drawn(tmp_path: Path) -> None:
 @pytest.fixture
 def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(scheduling, "ROUND_SIZE", ROUND_SIZE)
-    monkeypatch.setattr("tilewright.task_scheduler.scheduler.ROUND_SIZE", ROUND_SIZE)
+    monkeypatch.setattr("tilewright.tuning.task_scheduler.scheduler.ROUND_SIZE", ROUND_SIZE)
     folder = ["--records", str(tmp_path / "records"), "--networks", write_tiny_model(tmp_path)]
     return [*folder, "--seeds", "1", "--threads", "1", "--rounds", "1", "--format", "json"]
 

@@ -13,8 +13,8 @@ from benchmarks.limited_space import limited_space
 from benchmarks.operators import Row
 from benchmarks.tuning import Case, Quoted
 from tilewright import workloads
-from tilewright.codegen import Target
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 
 def test_tuning_times_the_program_and_what_it_found(

@@ -8,11 +8,11 @@ import pytest
 
 from tests.cli.tiny_model import NUM_TASKS, write_tiny_model
 from tilewright.cli import main
-from tilewright.codegen import Target
-from tilewright.graph.artifact import load
-from tilewright.graph.pipeline import partition_network
+from tilewright.deploy.artifact import load
+from tilewright.network import partition_network
 from tilewright.records import Record, RecordLog, names_of
 from tilewright.schedule import Trace
+from tilewright.target import Target
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.tiny_model import INPUT_SHAPE, write_tiny_model
 from tilewright.cli import main
-from tilewright.graph.artifact import read_manifest
+from tilewright.deploy.artifact import read_manifest
 
 COMMANDS = {
     "inspect": ["--tasks"],

@@ -9,9 +9,9 @@ import pytest
 
 from tilewright import workloads
 from tilewright.cli import main
-from tilewright.codegen import Target
 from tilewright.records import Record, RecordLog, names_of
 from tilewright.schedule import Schedule, Trace
+from tilewright.target import Target
 
 WORKLOAD = "gmm:32x32x32+relu"
 

@@ -12,7 +12,7 @@ import onnx.parser
 import pytest
 
 from tests.cli.tiny_model import INPUT_SHAPE, NUM_TASKS, write_tiny_model
-from tests.graph.test_artifact_checks import put, rewritten
+from tests.deploy.test_artifact_checks import put, rewritten
 from tilewright.cli import main
 from tilewright.cli.profile import Row, table
 

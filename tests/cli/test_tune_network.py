@@ -13,11 +13,11 @@ import pytest
 
 from tests.cli.tiny_model import NUM_TASKS, write_tiny_model
 from tilewright.cli import main, tune_network
-from tilewright.graph import choice
-from tilewright.graph.artifact import load
+from tilewright.deploy import choice
+from tilewright.deploy.artifact import load
 from tilewright.records import read_records
 from tilewright.runtime import Timing
-from tilewright.task_scheduler import NetworkProgress
+from tilewright.tuning.task_scheduler import NetworkProgress
 
 TRIALS = 2 * NUM_TASKS
 COMMAND = ["tune", "tiny.onnx", "--trials", str(TRIALS), "--threads", "1"]

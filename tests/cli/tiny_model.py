@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilewright.graph.zoo.builder import Net
+from tilewright.zoo.builder import Net
 
 NUM_TASKS = 3
 INPUT_SHAPE = (1, 3, 8, 8)

@@ -10,10 +10,9 @@ import numpy as np
 from tests.codegen.program import Array, Program, check_exact, check_ulp
 from tests.codegen.test_math import angles, special
 from tilewright import te
-from tilewright.codegen import Target
 from tilewright.schedule import Schedule
-from tilewright.task import Task
-from tilewright.te import DTYPES, Expr, Tensor, is_float
+from tilewright.target import Target
+from tilewright.te import DTYPES, Expr, Task, Tensor, is_float
 
 Body = Callable[..., Expr]
 

@@ -18,9 +18,9 @@ from tests.codegen.elementwise_programs import (
 )
 from tests.codegen.program import Array, Program, random
 from tilewright import te
-from tilewright.codegen import Target
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 # --- matrix products -------------------------------------------------------------------------------------------------
 

@@ -11,13 +11,21 @@ import numpy.typing as npt
 
 from tests.codegen.qemu import run_under_qemu
 from tests.codegen.test_math import MAX_ULP, ulp_distance
-from tilewright.codegen import Target
+from tilewright.codegen import CompiledKernel, compile_schedule
 from tilewright.codegen.module import Entry
-from tilewright.compile import CompiledKernel, compile_schedule
+from tilewright.runtime.build import load
 from tilewright.schedule import Schedule
-from tilewright.task import Task
-from tilewright.te import bfloat16_to_float32, is_float, numpy_dtype
-from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.target import Target
+from tilewright.te import (
+    Task,
+    assert_matches,
+    bfloat16_to_float32,
+    evaluate,
+    is_float,
+    numpy_dtype,
+    random_inputs,
+    reduction_size,
+)
 
 Array = npt.NDArray[Any]
 
@@ -67,7 +75,7 @@ class Program:
         """Run it in this process; a constant input is packed by the call."""
         task = compiled.task
         inputs = self.inputs(task)
-        result = compiled.load()(*inputs)
+        result = load(compiled)(*inputs)
         outputs = list(result) if isinstance(result, tuple) else [result]
         self.check(task, outputs, evaluate(task, *inputs))
 

@@ -7,10 +7,11 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen import Target, generate
+from tilewright.codegen import generate
 from tilewright.codegen.native import assembly
 from tilewright.ir import lower
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 AVX512 = Target.parse("skylake-avx512")
 

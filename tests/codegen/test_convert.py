@@ -14,11 +14,10 @@ import pytest
 from tests.codegen.elementwise_programs import around_halves
 from tests.codegen.program import Array
 from tilewright import te
-from tilewright.codegen import Target
-from tilewright.compile import build
+from tilewright.runtime.build import build
 from tilewright.schedule import Schedule
-from tilewright.task import Task
-from tilewright.te import numpy_dtype
+from tilewright.target import Target
+from tilewright.te import Task, numpy_dtype
 
 HALF_TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 LARGEST = {"float16": 0x7BFF, "bfloat16": 0x7F7F}

@@ -8,7 +8,7 @@ import pytest
 from tests.codegen.qemu import run_under_qemu
 from tests.codegen.sample_ir import ADD_KERNEL, SCALE_KERNEL
 from tilewright.codegen.native import assembly, compile_object
-from tilewright.codegen.target import Target
+from tilewright.target import Target
 
 ELF_MACHINE = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
 

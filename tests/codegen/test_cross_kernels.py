@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.codegen.kernel_programs import PROGRAMS
-from tilewright.codegen import Target
+from tilewright.target import Target
 
 pytestmark = pytest.mark.qemu
 

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from tilewright.codegen import Target
 from tilewright.codegen.elf import ElfError, functions_of
 from tilewright.codegen.native import compile_object
+from tilewright.target import Target
 
 TEXT = """
 @table = internal constant [4 x i64] [i64 1, i64 2, i64 3, i64 4]

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen import Target, generate
+from tilewright.codegen import compile_schedule, generate
 from tilewright.codegen.native import assembly
-from tilewright.compile import compile_schedule
 from tilewright.errors import CodegenError, UsageError
 from tilewright.ir import lower
+from tilewright.runtime.build import load
+from tilewright.target import Target
 from tilewright.te import Expr, Tensor, float32_to_bfloat16
 
 Array = NDArray[np.generic]
@@ -202,7 +203,7 @@ def test_large_local_buffers_live_in_the_workspace_and_in_scratch_memory(threads
     assert entry.scratch_bytes >= per_thread
     assert entry.workspace_bytes >= 12 * 5000 * 4
     a = RNG.normal(size=(12, 5000)).astype(np.float32)
-    np.testing.assert_allclose(compiled.load()(a), 3 * a[:, ::-1] - 2 * a, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(load(compiled)(a), 3 * a[:, ::-1] - 2 * a, rtol=1e-5, atol=1e-5)
 
 
 def test_a_parallel_loop_inside_serial_loops_sees_their_variables() -> None:
@@ -263,4 +264,4 @@ def test_code_for_another_machine_is_compiled_but_not_loaded() -> None:
     compiled = compile_schedule(tw.Schedule(task), "aarch64")
     assert compiled.object_code[:4] == b"\x7fELF"
     with pytest.raises(CodegenError, match="cannot run on this machine"):
-        compiled.load()
+        load(compiled)

@@ -22,8 +22,8 @@ import pytest
 from tilewright.codegen.builder import FunctionBuilder, Value, llvm_type
 from tilewright.codegen.math import FUNCTIONS, emit_function, emit_pow
 from tilewright.codegen.native import LoadedObject, assembly, compile_object
-from tilewright.codegen.target import Target
 from tilewright.errors import CodegenError
+from tilewright.target import Target
 
 Array = npt.NDArray[Any]
 

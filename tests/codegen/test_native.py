@@ -17,7 +17,7 @@ import pytest
 from tests.codegen.sample_ir import ADD_KERNEL, gemm_tile
 from tilewright import CodegenError
 from tilewright.codegen.native import LoadedObject, assembly, compile_object, optimized_ir
-from tilewright.codegen.target import Target
+from tilewright.target import Target
 
 NATIVE = Target.native()
 
@@ -134,7 +134,7 @@ def test_threads_compile_and_load_at_the_same_time() -> None:
 def test_interpreter_exits_cleanly_with_objects_loaded() -> None:
     program = (
         "from tilewright.codegen.native import LoadedObject, compile_object\n"
-        "from tilewright.codegen.target import Target\n"
+        "from tilewright.target.target import Target\n"
         "kept = LoadedObject(compile_object('define void @f() nounwind { ret void }', Target.native()))\n"
         "kept.address('f')\n"
     )

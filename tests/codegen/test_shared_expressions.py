@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen import Target, generate
+from tilewright.codegen import generate
 from tilewright.ir import format_nest, lower
+from tilewright.target import Target
 from tilewright.te import Expr
 from tilewright.testing.guarded import before_guard_page
 

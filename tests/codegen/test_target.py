@@ -12,8 +12,9 @@ import pytest
 from llvmlite import binding
 
 from tilewright import CodegenError
-from tilewright.codegen.cpus import CPU_FEATURES, GENERIC_CPU, IMPLIED, apply_features
-from tilewright.codegen.target import Caches, Target, read_caches
+from tilewright.target import Target
+from tilewright.target.cpus import CPU_FEATURES, GENERIC_CPU, IMPLIED, apply_features
+from tilewright.target.target import Caches, read_caches
 
 # text, architecture, vector bytes, vector registers, fused multiply-add, float16 conversion
 MACHINES = [
@@ -151,7 +152,7 @@ def test_caches_are_read_from_sysfs(tmp_path: Path) -> None:
 
 def test_importing_and_parsing_do_not_load_llvm() -> None:
     program = (
-        "import sys; from tilewright.codegen.target import Target; print(Target.parse('haswell').vector_bytes); "
+        "import sys; from tilewright.target.target import Target; print(Target.parse('haswell').vector_bytes); "
         "sys.exit('llvmlite' in sys.modules)"
     )
     done = subprocess.run(

@@ -10,9 +10,9 @@ import pytest
 
 from tests.codegen.elf import MACHINE, machine, undefined_symbols
 from tests.codegen.kernel_programs import PROGRAMS
-from tilewright.codegen import Target
+from tilewright.codegen import CompiledKernel
 from tilewright.codegen.native import assembly, compile_object
-from tilewright.compile import CompiledKernel
+from tilewright.target import Target
 
 X86 = ["x86-64", "x86-64-v2", "nehalem", "sandybridge", "haswell"]
 RISCV = ["riscv64", "llvm -mtriple=riscv64-unknown-linux-gnu -mattr=+v"]

@@ -9,10 +9,10 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen import Target
+from tilewright.codegen import compile_schedule
 from tilewright.codegen.builder import FunctionBuilder, Value
 from tilewright.codegen.transpose import transpose
-from tilewright.compile import compile_schedule
+from tilewright.target import Target
 
 TARGET = Target.parse("llvm -mcpu=native")
 LANES = TARGET.lanes("float32")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.codegen import Target
 from tilewright.cost_model.analytical import AnalyticalModel, score_schedule
 from tilewright.features import Hardware, roofline, statement_features
 from tilewright.schedule import Extent, Schedule
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=2"))
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright import te
 from tilewright.schedule import Extent, Schedule
-from tilewright.task import Task
-from tilewright.te import Expr
+from tilewright.te import Expr, Task
 
 Factors: TypeAlias = list[Extent]
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from tests.features.populations import FAMILIES, Family
 from tests.features.walked import Walked, count_operations, count_reads, count_written, main_statements, reads
-from tilewright.codegen import Target
 from tilewright.features import Hardware, Statement, access_features, analyze, raw_features, statement_features
 from tilewright.schedule import Schedule
+from tilewright.target import Target
 from tilewright.testing import programs
 from tilewright.testing.schedules import random_schedule
 

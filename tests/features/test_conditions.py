@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.codegen import Target
 from tilewright.features import Hardware
 from tilewright.features.analysis import analyze
 from tilewright.features.conditions import Conditions, find_conditions
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=2"))
 

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import pytest
 
 from tilewright import te
-from tilewright.codegen import Target
 from tilewright.features import Hardware, estimate_cycles, roofline
 from tilewright.features.roofline import UNEVENNESS
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=skylake-avx512 -num-cores=2"))
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.features.populations import FAMILIES, fused_gemm_relu, tiled_gemm
 from tilewright import te
-from tilewright.codegen import Target
 from tilewright.features import (
     BUFFER_FEATURES,
     ESTIMATE,
@@ -23,7 +22,8 @@ from tilewright.features import (
     traffic,
 )
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=4"))
 NUM_ROWS = 24

@@ -21,10 +21,10 @@ from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import DATA_DIR, load_model_tests
 from onnx.backend.test.runner import Runner
 
+from tilewright import backend
 from tilewright.errors import TilewrightError
-from tilewright.graph import backend
-from tilewright.graph.groups import Fallback
-from tilewright.graph.pipeline import partition_network
+from tilewright.network import partition_network
+from tilewright.partition.groups import Fallback
 
 LISTING = Path(__file__).with_suffix(".txt")
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")

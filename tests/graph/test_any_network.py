@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from tilewright.graph.session import InferenceSession
+from tilewright.network import InferenceSession
 
 HEADER = '<ir_version: 8, opset_import: ["" : 20]> net '
 NETWORKS = {

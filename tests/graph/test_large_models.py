@@ -14,14 +14,14 @@ import pytest
 from onnx import ModelProto, NodeProto
 
 from tests.graph.onnx_models import model, node, reference, tensor
+from tilewright.deploy.program import Program
 from tilewright.graph import types
-from tilewright.graph.groups import Fallback
-from tilewright.graph.onnx_import import load_model
-from tilewright.graph.operators import Call, express
-from tilewright.graph.partition import partition
+from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import optimize
-from tilewright.graph.pipeline import compile_network, partition_network
-from tilewright.graph.program import Program
+from tilewright.network import compile_network, partition_network
+from tilewright.operators import Call, express
+from tilewright.partition import partition
+from tilewright.partition.groups import Fallback
 from tilewright.te import Tensor
 from tilewright.testing.large_models import KINDS
 from tilewright.testing.partitions import run_partition

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.graph.graph import Node, TensorType
 from tilewright.graph.naming import FreshNames
 from tilewright.graph.signatures import BySignature, attributes_key
+from tilewright.operators import Node, TensorType
 
 Constants = Mapping[str, np.ndarray[Any, Any]]
 

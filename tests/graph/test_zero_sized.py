@@ -10,9 +10,8 @@ import numpy as np
 import onnx
 import pytest
 
-from tilewright.graph.artifact import save
-from tilewright.graph.pipeline import compile_network, partition_network
-from tilewright.graph.session import InferenceSession
+from tilewright.deploy.artifact import save
+from tilewright.network import InferenceSession, compile_network, partition_network
 
 HEADER = '<ir_version: 8, opset_import: ["" : 20]> net '
 

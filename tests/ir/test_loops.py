@@ -9,7 +9,7 @@ from tilewright import te
 from tilewright.ir import For, LoopNest, Stmt, format_nest, lower
 from tilewright.ir.walk import children
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.te import Task
 
 
 def _scaled(length: int) -> Schedule:

@@ -12,7 +12,7 @@ from tilewright import te
 from tilewright.errors import LoweringError
 from tilewright.ir import format_nest, lower
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.te import Task
 
 Case = tuple[Callable[[], Schedule], str]
 

@@ -11,8 +11,7 @@ from tests.schedule.programs import blur, gather, gemm_relu, padded_sum
 from tilewright import te
 from tilewright.ir import lower
 from tilewright.schedule import Schedule
-from tilewright.task import Task
-from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.te import Task, assert_matches, evaluate, random_inputs, reduction_size
 from tilewright.testing.interpret import interpret
 
 

@@ -9,11 +9,10 @@ import pytest
 
 from tests.schedule.programs import gemm_relu, padded_sum
 from tilewright import ir, te
-from tilewright.compile import build
 from tilewright.ir import Block, For, Interval, LoopNest, Stmt, Store, Update, Where, bounds, expressions, lower
+from tilewright.runtime.build import build
 from tilewright.schedule import Schedule
-from tilewright.task import Task
-from tilewright.te import Expr, Var
+from tilewright.te import Expr, Task, Var
 
 
 def _padded_conv2d(size: int = 14) -> Schedule:

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from tilewright.codegen import Entry, Target
+from tilewright.codegen import Entry, KernelBinary
 from tilewright.codegen.native import compile_object
 from tilewright.errors import CodegenError
-from tilewright.measure import KernelBinary
 from tilewright.measure.compiler import Compiler, compile_trace
 from tilewright.schedule import Trace
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 LOOPS_FOR_EVER = """
 define i32 @kernel(ptr %rt, ptr %args, ptr %workspace) {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tilewright as tw
 from tilewright import te
-from tilewright.codegen import Target
 from tilewright.measure import MeasureOptions, Measurer
 from tilewright.schedule import Trace
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 SIZE = 4096
 BAD = Trace()  # the compilers in `compilers` do their worst on a trace without steps

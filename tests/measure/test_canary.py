@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.codegen import Target
 from tilewright.measure.canary import Canary
+from tilewright.target import Target
 
 
 class FakeKernel:

@@ -13,13 +13,15 @@ import tilewright as tw
 from tests.measure.process_tree import children, descendants, is_alive
 from tests.measure.programs import BAD, good, illegal, measurer, scale_task
 from tilewright import te
-from tilewright.codegen import Target
+from tilewright.codegen import KernelBinary
 from tilewright.errors import CodegenError, UsageError
-from tilewright.measure import STATUSES, KernelBinary, Measurement, MeasureOptions, Measurer, Pace
+from tilewright.measure import STATUSES, Measurement, MeasureOptions, Measurer, Pace
 from tilewright.measure.compiler import compile_trace
 from tilewright.measure.running import Runner
+from tilewright.runtime.build import load_binary
 from tilewright.schedule import Trace
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 
 def packed_product() -> tuple[Task, Trace]:
@@ -179,7 +181,7 @@ def test_a_binary_loads_as_the_kernel_that_was_compiled() -> None:
     assert isinstance(binary, KernelBinary)
     rng = np.random.default_rng(0)
     a, b = rng.random((16, 24), np.float32), rng.random((24, 32), np.float32)
-    c, d = binary.load(task, 1).bind(B=b)(a)
+    c, d = load_binary(binary, task, 1).bind(B=b)(a)
     np.testing.assert_allclose(c, a @ b, rtol=1e-5)
     np.testing.assert_array_equal(d, 1)
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.codegen import Target
 from tilewright.measure import reference
 from tilewright.measure.reference import ReferenceShelf, ReferenceStore, reference_outputs
-from tilewright.task import Task
-from tilewright.testing import assert_matches, evaluate, random_inputs
+from tilewright.target import Target
+from tilewright.te import Task, assert_matches, evaluate, random_inputs
 
 
 def row_norms(m: int, n: int) -> Task:

@@ -11,10 +11,10 @@ import pytest
 from onnx import ModelProto, parser
 from onnx.reference import ReferenceEvaluator
 
+from tilewright import zoo
 from tilewright.errors import UsageError
-from tilewright.graph import zoo
-from tilewright.graph.zoo.builder import Net, Value
 from tilewright.peers import NETWORK_LIBRARIES, PeerError, network_peer
+from tilewright.zoo.builder import Net, Value
 
 
 def image_network() -> ModelProto:

@@ -8,7 +8,7 @@ import pytest
 from tilewright import workloads
 from tilewright.errors import UsageError
 from tilewright.peers import library_threads, peers_of
-from tilewright.testing import evaluate, random_inputs
+from tilewright.te import evaluate, random_inputs
 
 WORKLOADS = [
     "c1d:2x9x3,4,3,s2,p1",

@@ -9,15 +9,14 @@ import pytest
 
 from tests.records.samples import record
 from tilewright import te
-from tilewright.codegen import Target
-from tilewright.compile import build
-from tilewright.default_schedule import best_trace
 from tilewright.records import Record, fastest_of, in_names_of, names_of
+from tilewright.runtime.build import build
 from tilewright.schedule import Schedule, Trace
 from tilewright.schedule.steps import STEPS
 from tilewright.space import SpaceOptions, derive
-from tilewright.task import Task
-from tilewright.te import Tensor
+from tilewright.target import Target
+from tilewright.te import Task, Tensor
+from tilewright.tuning.untuned import best_trace
 
 TARGET = Target.parse("llvm -mcpu=haswell")
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from tests.runtime.conftest import KernelMaker
-from tilewright.runtime import Argument, Kernel, default_threads, parallel_region_s
+from tilewright.runtime import Argument, Kernel, parallel_region_s
 from tilewright.runtime._native import num_workers
+from tilewright.target import default_threads
 
 
 def count_kernel(make_kernel: KernelMaker, extent: int, num_threads: int) -> Kernel:

@@ -9,7 +9,7 @@ import pytest
 
 import tilewright.runtime
 from tilewright.errors import UsageError
-from tilewright.runtime import MAX_THREADS, checked_threads, default_threads
+from tilewright.target import MAX_THREADS, checked_threads, default_threads
 
 
 @pytest.mark.parametrize("threads", [1, 2, MAX_THREADS])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright import te
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.te import Task
 
 
 def gemm_relu(n: int = 20, m: int = 12, length: int = 10) -> Schedule:

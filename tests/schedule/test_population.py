@@ -14,7 +14,7 @@ from tilewright.errors import LoweringError, ScheduleError
 from tilewright.ir import lower
 from tilewright.schedule import Schedule, Trace
 from tilewright.schedule.loop import Extent
-from tilewright.task import Task
+from tilewright.te import Task
 
 NUM_ROWS = 40
 Factors = list[Extent]

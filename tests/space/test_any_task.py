@@ -12,7 +12,7 @@ import tilewright as tw
 from tilewright import workloads
 from tilewright.features import Hardware, statement_features
 from tilewright.space import SpaceOptions, derive, is_legal
-from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.te import assert_matches, evaluate, random_inputs, reduction_size
 from tilewright.testing.programs import FAMILIES, random_task
 
 TARGET = tw.Target.native()

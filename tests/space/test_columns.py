@@ -9,12 +9,11 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.default_schedule import default_trace
 from tilewright.schedule import PARALLEL, VECTORIZE, Schedule
 from tilewright.space import SpaceOptions, derive, is_legal
 from tilewright.space.analysis import lane_axis
-from tilewright.task import Task
-from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.te import Task, assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.tuning.untuned import default_trace
 
 AVX2 = tw.Target.parse("llvm -mcpu=haswell")  # 8 floats in a vector
 NATIVE = tw.Target.native()

@@ -7,14 +7,14 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
-from tilewright.default_schedule import default_trace
 from tilewright.errors import ScheduleError
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import UnrollStep, VectorizeStep
 from tilewright.space import DEFAULT_RULES, Rule, SketchState, SpaceOptions, derive, plain_schedule
 from tilewright.space.builder import open_split
 from tilewright.space.knob import TILE, Choice, Knob
-from tilewright.task import Task
+from tilewright.te import Task
+from tilewright.tuning.untuned import default_trace
 
 OPTIONS = SpaceOptions(tw.Target.parse("haswell"), threads=2)
 
@@ -117,7 +117,7 @@ def test_the_default_of_a_task_whose_rules_all_fail_is_the_plain_program(
 ) -> None:
     task = scaled()
     rules = [Failing(ScheduleError("no such loop"))]
-    monkeypatch.setattr("tilewright.default_schedule.derive", lambda task, options: derive(task, options, rules))
+    monkeypatch.setattr("tilewright.tuning.untuned.derive", lambda task, options: derive(task, options, rules))
     plain = plain_schedule(task, OPTIONS.target, OPTIONS.threads)
     assert default_trace(task, OPTIONS.target, OPTIONS.threads) == plain.trace
     caplog.clear()

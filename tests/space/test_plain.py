@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.codegen import Target
 from tilewright.space import plain_schedule
+from tilewright.target import Target
 from tilewright.testing.check import check_program
 from tilewright.testing.programs import FAMILIES, random_task
 

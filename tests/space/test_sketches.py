@@ -12,8 +12,7 @@ from tilewright import te, workloads
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import ComputeInlineStep
 from tilewright.space import DEFAULT_RULES, Rule, Sketch, SketchState, SpaceOptions, derive, is_legal
-from tilewright.task import Task
-from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.te import Task, assert_matches, evaluate, random_inputs, reduction_size
 
 TARGET = tw.Target.parse("haswell")
 OPTIONS = SpaceOptions(TARGET, threads=2)

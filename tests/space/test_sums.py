@@ -7,11 +7,10 @@ import pytest
 
 import tilewright as tw
 from tilewright import te, workloads
-from tilewright.default_schedule import default_trace
 from tilewright.schedule import VECTORIZE
 from tilewright.space import Sketch, SpaceOptions, derive, is_legal
-from tilewright.task import Task
-from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.te import Task, assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.tuning.untuned import default_trace
 
 NATIVE = tw.Target.native()
 AVX2 = tw.Target.parse("llvm -mcpu=haswell")  # 8 floats in a vector

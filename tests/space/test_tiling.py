@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright import workloads
-from tilewright.codegen import Target
 from tilewright.schedule import Schedule
 from tilewright.space import SpaceOptions, derive
 from tilewright.space.knob import TILE, Knob, tile_table
 from tilewright.space.tiling import heavy_first
+from tilewright.target import Target
 
 OPTIONS = SpaceOptions(Target.parse("llvm -mcpu=haswell -num-cores=2"), threads=2)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.te import Task
 from tilewright.testing.fuzz import harness
 from tilewright.testing.fuzz.harness import Limits
 from tilewright.testing.fuzz.schedules import Case, Schedules, report

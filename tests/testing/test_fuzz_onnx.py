@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tilewright.graph.onnx_import import load_model
+from tilewright.graph.onnx import load_model
 from tilewright.testing.fuzz import harness
 from tilewright.testing.fuzz.harness import Limits
 from tilewright.testing.fuzz.onnx_corpus import WEIGHTS, WEIGHTS_FILE, all_models, own_models

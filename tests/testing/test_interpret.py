@@ -24,8 +24,7 @@ from tilewright.ir import (
     lower,
 )
 from tilewright.schedule import PARALLEL, SERIAL
-from tilewright.te import Var
-from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.te import Var, assert_matches, evaluate, random_inputs, reduction_size
 from tilewright.testing.interpret import interpret
 from tilewright.testing.programs import FAMILIES, random_task
 from tilewright.testing.schedules import Limits, random_schedule

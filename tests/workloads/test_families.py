@@ -10,7 +10,7 @@ import pytest
 from tests.workloads import formulations as f
 from tests.workloads.formulations import Array
 from tilewright import Schedule, build, workloads
-from tilewright.testing import assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.te import assert_matches, evaluate, random_inputs, reduction_size
 
 
 def relu(a: Array) -> Array:

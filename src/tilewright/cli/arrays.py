@@ -14,7 +14,7 @@ from tilewright.errors import TilewrightError, UsageError
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from tilewright.graph.compiled import Value
+    from tilewright.deploy.compiled import Value
 
 
 def read_npz(path: str) -> dict[str, Any]:
@@ -69,8 +69,8 @@ def random_inputs(values: Sequence[Value], model: ModelProto | None = None) -> d
     """
     from onnx import ModelProto
 
-    from tilewright.graph.onnx_protos import type_proto
-    from tilewright.graph.zoo import inputs
+    from tilewright.graph.protos import type_proto
+    from tilewright.zoo import inputs
 
     known = ModelProto() if model is None else model
     if model is None:

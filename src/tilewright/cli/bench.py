@@ -63,9 +63,9 @@ def measure(program: Chosen, workload: str, libraries: list[str], rounds: int) -
     """The program first, then every way of the libraries."""
     import numpy as np
 
-    from tilewright.compile import build
     from tilewright.peers import library_threads, peers_of, settle_s, take_turns
-    from tilewright.testing import random_inputs
+    from tilewright.runtime.build import build
+    from tilewright.te import random_inputs
 
     task = program.task
     kernel = build(program.schedule, program.target, program.threads)

@@ -16,7 +16,7 @@ from tilewright.errors import UsageError
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from tilewright.graph.session import InferenceSession
+    from tilewright.network import InferenceSession
     from tilewright.peers import NetworkPeer
 
 
@@ -62,7 +62,7 @@ def _libraries(arguments: argparse.Namespace) -> list[str]:
 
 def _session_of(arguments: argparse.Namespace) -> tuple[InferenceSession, str, int]:
     """The session, where its programs come from, and its threads."""
-    from tilewright.codegen import Target
+    from tilewright.target import Target
 
     threads = chosen.num_threads(arguments)
     if network.is_compiled(arguments.workload):

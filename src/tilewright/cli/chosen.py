@@ -10,10 +10,10 @@ from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import TilewrightError, UsageError
 
 if TYPE_CHECKING:
-    from tilewright.codegen import Target
     from tilewright.schedule import Schedule, Trace
     from tilewright.space import Sketch
-    from tilewright.task import Task
+    from tilewright.target import Target
+    from tilewright.te import Task
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +42,8 @@ class Chosen:
 def choose(arguments: argparse.Namespace) -> Chosen:
     """The program that the arguments of `add_arguments` ask for."""
     from tilewright import workloads
-    from tilewright.codegen import Target
-    from tilewright.default_schedule import default_trace
+    from tilewright.target import Target
+    from tilewright.tuning.untuned import default_trace
 
     task, target = workloads.parse(arguments.workload), Target.parse(arguments.target)
     threads = num_threads(arguments)
@@ -57,7 +57,7 @@ def choose(arguments: argparse.Namespace) -> Chosen:
 
 def num_threads(arguments: argparse.Namespace) -> int:
     """What --threads says."""
-    from tilewright.runtime import checked_threads
+    from tilewright.target import checked_threads
 
     return checked_threads(arguments.threads, "--threads")
 
@@ -70,8 +70,8 @@ def sketches_of(task: Task, target: Target, threads: int) -> list[Sketch]:
 
 
 def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple[Trace, str]:
-    from tilewright.default_schedule import default_trace
     from tilewright.records import Key, RecordedPrograms, group_by_task, read_records
+    from tilewright.tuning.untuned import default_trace
 
     groups = group_by_task(read_records(path))
     programs = RecordedPrograms(task, groups.get(Key(task.hash, str(target), threads), ()))

@@ -14,7 +14,7 @@ from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
     from tilewright.cli.network import Compiled
-    from tilewright.graph.compiled import CompiledModel
+    from tilewright.deploy.compiled import CompiledModel
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,7 +43,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def run(arguments: argparse.Namespace) -> None:
     """Compile, write, and print what was written."""
-    from tilewright.codegen import Target
+    from tilewright.target import Target
 
     if network.is_compiled(arguments.workload):
         raise UsageError(f"MODEL is {arguments.workload}, which is compiled already; give the model it was made of")
@@ -59,14 +59,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 def write_artifact(model: CompiledModel, path: str) -> list[str]:
     """Write the file; what to say of it."""
-    from tilewright.graph.artifact import save
+    from tilewright.deploy.artifact import save
 
     save(model, path)
     return [f"artifact: {path}, {_size(path)}"]
 
 
 def _write_library(model: CompiledModel, folder: str, name: str) -> list[str]:
-    from tilewright.graph.export_c import export_c
+    from tilewright.deploy.export_c import export_c
 
     library = export_c(model, folder, c_name(name))
     header, example = library.parent / f"{c_name(name)}.h", library.parent / "example.c"

@@ -13,10 +13,11 @@ from tilewright.cli.run import check_compiled, print_profile, random_inputs, ses
 from tilewright.errors import OpenDimensionsError, UsageError
 
 if TYPE_CHECKING:
-    from tilewright.graph.groups import Partition, WeightedTask
+    from tilewright.partition.groups import Partition
     from tilewright.schedule import Schedule, Stage
     from tilewright.space import Knob, Sketch
-    from tilewright.task import Task
+    from tilewright.te import Task
+    from tilewright.tuning.task_scheduler import WeightedTask
 
 # Enough candidates to see which extents differ.
 _NUM_SAMPLES = 64
@@ -47,7 +48,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
 def run(arguments: argparse.Namespace) -> None:
     """Print the parts that are asked for."""
     from tilewright import workloads
-    from tilewright.codegen import Target
+    from tilewright.target import Target
 
     profile.check_arguments(arguments)
     if arguments.format == "json":
@@ -116,7 +117,7 @@ def _print_network(arguments: argparse.Namespace) -> None:
 
 def describe_network(partition: Partition) -> str:
     """What goes in and out, how many kernels it takes, and what has none."""
-    from tilewright.graph.groups import Fallback, View
+    from tilewright.partition.groups import Fallback, View
 
     graph, tasks = partition.graph, partition.tasks
     fallbacks = [group for group in partition.groups if isinstance(group, Fallback)]
@@ -203,8 +204,8 @@ def _describe_knob(knob: Knob) -> str:
 
 
 def _print_program(arguments: argparse.Namespace) -> None:
+    from tilewright.codegen import compile_schedule
     from tilewright.codegen.native import assembly, optimized_ir
-    from tilewright.compile import compile_schedule
     from tilewright.ir import format_nest
 
     program = chosen.choose(arguments)

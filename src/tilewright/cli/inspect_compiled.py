@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilewright.graph.compiled import CompiledModel
-    from tilewright.graph.graph import TensorType
+    from tilewright.deploy.compiled import CompiledModel
+    from tilewright.operators import TensorType
 
 
 def describe_file(path: str) -> str:
     """What the file says of itself; it need not be for this machine."""
-    from tilewright.graph.artifact import NOTICE, load, tool_version
+    from tilewright.deploy.artifact import NOTICE, load, tool_version
 
     model = load(path, check_target=False)
     size = _count(Path(path).stat().st_size, "byte")

@@ -17,10 +17,10 @@ from tilewright.errors import UsageError
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from tilewright.codegen import Target
-    from tilewright.graph.compiled import CompiledModel
-    from tilewright.graph.groups import Partition
-    from tilewright.graph.session import InferenceSession
+    from tilewright.deploy.compiled import CompiledModel
+    from tilewright.network import InferenceSession
+    from tilewright.partition.groups import Partition
+    from tilewright.target import Target
 
 _ZOO = "zoo:"
 _MODEL = ".onnx"
@@ -105,8 +105,8 @@ def parse_shapes(given: Sequence[str]) -> dict[str, int | tuple[int, ...]]:
 
 def read_onnx(text: str) -> ModelProto:
     """The model that MODEL names."""
-    from tilewright.graph.onnx_import.reading import read_model
-    from tilewright.graph.zoo import build
+    from tilewright.graph.onnx.reading import read_model
+    from tilewright.zoo import build
 
     check_model(text)
     return build(text.removeprefix(_ZOO)) if text.startswith(_ZOO) else read_model(text)
@@ -114,7 +114,7 @@ def read_onnx(text: str) -> ModelProto:
 
 def partition_of(arguments: argparse.Namespace) -> Partition:
     """The network that the arguments name, cut into tasks."""
-    from tilewright.graph.pipeline import partition_network
+    from tilewright.network import partition_network
 
     check_model(arguments.workload)
     return partition_network(arguments.workload, parse_shapes(arguments.shape))
@@ -140,10 +140,10 @@ def compile_partition(partition: Partition, records: str | None, target: Target,
     from functools import partial
 
     from tilewright.cli.status_line import StatusLine
-    from tilewright.default_schedule import default_trace
-    from tilewright.graph.compilation import compile_model
-    from tilewright.graph.pipeline import recorded_programs
+    from tilewright.deploy.compilation import compile_model
+    from tilewright.network import recorded_programs
     from tilewright.schedule import Trace
+    from tilewright.tuning.untuned import default_trace
 
     line = StatusLine()
     programs = recorded_programs(partition, records or (), target, threads)
@@ -176,6 +176,6 @@ def compile_command(arguments: argparse.Namespace, records: str | None, output: 
 
 def open_session(model: CompiledModel | str, threads: int | None = None) -> InferenceSession:
     """A session of a compiled model."""
-    from tilewright.graph.session import InferenceSession
+    from tilewright.network import InferenceSession
 
     return InferenceSession(model, threads=threads)

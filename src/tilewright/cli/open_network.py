@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def describe_open(source: str, shapes: Mapping[str, int | Sequence[int]]) -> str:
     """Inputs, outputs, and sizes that can be used as they are. `shapes` is what was given, and did not suffice."""
-    from tilewright.graph.onnx_import.hints import as_argument, as_options, suggested_shapes
-    from tilewright.graph.onnx_import.inputs import declared_shapes, input_shapes, inputs_of
+    from tilewright.graph.onnx.hints import as_argument, as_options, suggested_shapes
+    from tilewright.graph.onnx.inputs import declared_shapes, input_shapes, inputs_of
 
     graph = network.read_onnx(source).graph
     inputs = inputs_of(graph)
@@ -32,7 +32,7 @@ def describe_open(source: str, shapes: Mapping[str, int | Sequence[int]]) -> str
 def _describe_type(value: ValueInfoProto) -> str:
     from onnx import TensorProto
 
-    from tilewright.graph.onnx_protos import dimensions, dtype_name, shape_text
+    from tilewright.graph.protos import dimensions, dtype_name, shape_text
 
     kind: TypeProto = value.type
     tensor = kind.tensor_type

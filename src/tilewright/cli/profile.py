@@ -13,8 +13,8 @@ from tilewright.cli.comparison import aligned
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
-    from tilewright.graph.compiled import CompiledModel
-    from tilewright.graph.session import InferenceSession
+    from tilewright.deploy.compiled import CompiledModel
+    from tilewright.network import InferenceSession
 
 # The first run touches memory for the first time, and is not counted.
 _NUM_RUNS = 8
@@ -75,7 +75,7 @@ class _Part:
 
 def _parts(model: CompiledModel) -> Iterator[_Part]:
     """What is timed, in the order in which it is."""
-    from tilewright.graph.compiled import FallbackCall
+    from tilewright.deploy.compiled import FallbackCall
 
     for step in model.steps:
         if isinstance(step, FallbackCall):

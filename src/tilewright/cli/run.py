@@ -11,7 +11,7 @@ from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import KernelArgumentError, UsageError
 
 if TYPE_CHECKING:
-    from tilewright.graph.session import InferenceSession
+    from tilewright.network import InferenceSession
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -72,7 +72,7 @@ def print_profile(
 
 def session_of(arguments: argparse.Namespace) -> InferenceSession:
     """The model of the arguments, loaded or compiled."""
-    from tilewright.codegen import Target
+    from tilewright.target import Target
 
     threads = chosen.num_threads(arguments)
     if network.is_compiled(arguments.workload):

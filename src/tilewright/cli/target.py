@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilewright.codegen import Target
+    from tilewright.target import Target
 
 DEFAULT_TARGET = "llvm -mcpu=native"
 
@@ -20,7 +20,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the description of `arguments.target`."""
-    from tilewright.codegen import Target
+    from tilewright.target import Target
 
     print(describe(Target.parse(arguments.target)))
 

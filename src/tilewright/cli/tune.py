@@ -16,7 +16,7 @@ from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
-    from tilewright.tuner import Progress, TuneResult
+    from tilewright.tuning.tuner import Progress, TuneResult
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _TRIALS = 128
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _tune_workload(arguments: argparse.Namespace) -> None:
     from tilewright import workloads
-    from tilewright.tuner import tune
+    from tilewright.tuning.tuner import tune
 
     task = workloads.parse(arguments.workload)
     path = arguments.records or f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', arguments.workload)}.jsonl"

@@ -17,18 +17,18 @@ from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
     from tilewright.cli.network import Compiled
-    from tilewright.graph.choice import Choice
-    from tilewright.graph.groups import Partition
-    from tilewright.task import Task
-    from tilewright.task_scheduler import NetworkProgress, NetworksResult
+    from tilewright.deploy.choice import Choice
+    from tilewright.partition.groups import Partition
+    from tilewright.te import Task
+    from tilewright.tuning.task_scheduler import NetworkProgress, NetworksResult
 
 _REPEATS = 5
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Tune, write the compiled model if one is asked for, and print what was found."""
-    from tilewright.codegen import Target
-    from tilewright.graph.choice import compare
+    from tilewright.deploy.choice import compare
+    from tilewright.target import Target
 
     _check_options(arguments)
     target, threads = Target.parse(arguments.target), chosen.num_threads(arguments)
@@ -70,8 +70,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def _tune(arguments: argparse.Namespace, partition: Partition, before_s: float, path: str) -> NetworksResult:
-    from tilewright.codegen import Target
-    from tilewright.task_scheduler import Network, TaskScheduler
+    from tilewright.target import Target
+    from tilewright.tuning.task_scheduler import Network, TaskScheduler
 
     target, threads = Target.parse(arguments.target), chosen.num_threads(arguments)
     required_s = None if arguments.required_ms is None else arguments.required_ms / 1e3

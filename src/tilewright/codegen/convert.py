@@ -7,7 +7,7 @@ instruction they are written with integer operations, so that no call into a lib
 from __future__ import annotations
 
 from tilewright.codegen.builder import FunctionBuilder, Value
-from tilewright.codegen.target import Target
+from tilewright.target import Target
 from tilewright.te import DTYPES, is_float
 
 HALF_TYPES = ("float16", "bfloat16")

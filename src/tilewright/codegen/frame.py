@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from tilewright.codegen.builder import FunctionBuilder, Value
-from tilewright.codegen.target import Target
 from tilewright.ir import FromMemory, Interval, Linear, Operation, bounds, expressions, forms
+from tilewright.target import Target
 from tilewright.te import Var
 
 Binding: TypeAlias = "int | Value"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tilewright.codegen.builder import Value
 from tilewright.codegen.statements import FunctionWriter, ModuleText
-from tilewright.codegen.target import Target
 from tilewright.ir import LoopNest, Module
+from tilewright.target import Target
 
 SYMBOL_PREFIX = "tw"
 

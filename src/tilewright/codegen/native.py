@@ -14,8 +14,8 @@ from typing import Any
 
 from llvmlite import binding
 
-from tilewright.codegen.target import Target
 from tilewright.errors import CodegenError
+from tilewright.target import Target
 
 # llvmlite has no types.
 _Module = Any

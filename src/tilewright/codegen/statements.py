@@ -10,7 +10,6 @@ from tilewright.codegen.builder import FunctionBuilder, Value
 from tilewright.codegen.collapse import collapse
 from tilewright.codegen.convert import compute_dtype
 from tilewright.codegen.frame import Frame
-from tilewright.codegen.target import Target
 from tilewright.codegen.transpose import TransposedCopy, find_transposed_copy, transpose
 from tilewright.codegen.values import Values
 from tilewright.errors import CodegenError
@@ -28,6 +27,7 @@ from tilewright.ir import (
     written_buffers,
 )
 from tilewright.schedule import PARALLEL, UNROLL, VECTORIZE, identity
+from tilewright.target import Target
 from tilewright.te import DTYPES, Const, Select, Var
 
 # LLVM's time grows faster than straight code does: what stays within these takes seconds, twice as much takes minutes.

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.codegen.builder import FunctionBuilder, Value
-from tilewright.codegen.target import Target
 from tilewright.ir import Buffer, For, FromMemory, Linear, Load, Store, variables
 from tilewright.schedule import VECTORIZE
+from tilewright.target import Target
 from tilewright.te import Var
 
 _DTYPES = ("float32", "float64", "int32", "int64")

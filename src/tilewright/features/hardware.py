@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.codegen import Target
+from tilewright.target import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""Networks: ONNX in, operators, passes, partition into tasks, memory plan, executor and artifact."""
+"""The graph of a network: read from ONNX in `onnx/`, rewritten in `passes/`, run node by node in `evaluation/`."""
 
-from tilewright.graph.graph import ONNX, OWN, Graph, Node, TensorType
+from tilewright.graph.graph import Graph
 
-__all__ = ["ONNX", "OWN", "Graph", "Node", "TensorType"]
+__all__ = ["Graph"]

@@ -9,11 +9,11 @@ import numpy.typing as npt
 from onnx import SparseTensorProto
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
-from tilewright.graph.fallback import FallbackOperator
-from tilewright.graph.graph import ONNX, Node, TensorType
-from tilewright.graph.onnx_protos import array_type, schema_of
-from tilewright.graph.onnx_tensors import dense_array
+from tilewright.graph.evaluation.fallback import FallbackOperator
+from tilewright.graph.protos import array_type, schema_of
+from tilewright.graph.tensor_protos import dense_array
 from tilewright.graph.types import Constants, Types
+from tilewright.operators import ONNX, Node, TensorType
 
 # What is larger than its inputs and than this is computed when the network runs: a file should not carry it.
 LARGEST_EXPANSION_BYTES = 64 * 2**20

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from onnx import TypeProto
 
-from tilewright.graph.graph import ONNX, Node
+from tilewright.operators import ONNX, Node
 
 _EQUATION = re.compile(r"[A-Za-z., ]*(->[A-Za-z. ]*)?")
 

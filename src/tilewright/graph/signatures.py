@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.graph.graph import Attribute, Node, TensorType
+from tilewright.operators import Attribute, Node, TensorType
 
 T = TypeVar("T")
 

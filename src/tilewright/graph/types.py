@@ -15,11 +15,19 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from tilewright import te
 from tilewright.errors import ExpressionError, ModelError
-from tilewright.graph.elementwise import ELEMENTWISE
-from tilewright.graph.graph import OWN, Node, TensorType
 from tilewright.graph.inference_guards import reason_against
-from tilewright.graph.onnx_protos import captures_of, node_to_proto, schema_of, static_type, subgraphs, type_proto
-from tilewright.graph.operators import Call, KnownValues, MisfitError, NotCompilableError, express
+from tilewright.graph.protos import captures_of, node_to_proto, schema_of, static_type, subgraphs, type_proto
+from tilewright.operators import (
+    ELEMENTWISE,
+    OWN,
+    Call,
+    KnownValues,
+    MisfitError,
+    Node,
+    NotCompilableError,
+    TensorType,
+    express,
+)
 
 Types: TypeAlias = Mapping[str, TensorType | None]
 Constants: TypeAlias = Mapping[str, npt.NDArray[np.generic]]

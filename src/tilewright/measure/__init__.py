@@ -1,6 +1,6 @@
 """Measuring candidates: builder processes compile them, one runner process times them and checks what they compute."""
 
-from tilewright.binary import KernelBinary, PackedInput
+from tilewright.codegen import KernelBinary, PackedInput
 from tilewright.measure.measurement import (
     BUILD_ERROR,
     BUILD_TIMEOUT,

@@ -6,13 +6,13 @@ import time
 import traceback
 from multiprocessing.connection import Connection
 
-from tilewright.codegen import Target
 from tilewright.codegen.native import compile_object
 from tilewright.errors import LoweringError, ScheduleError, TilewrightError, UsageError
 from tilewright.measure.compiler import Compiler, find_compiler
 from tilewright.measure.measurement import BUILD_ERROR, INVALID
 from tilewright.measure.messages import BuildFailed, Built, Ready, Setup, SetupFailed
 from tilewright.schedule import Trace
+from tilewright.target import Target
 
 _SMALLEST_MODULE = "define i32 @nothing() {\n  ret i32 0\n}\n"
 

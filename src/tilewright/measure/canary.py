@@ -13,11 +13,11 @@ from collections import deque
 import numpy as np
 
 from tilewright import te
-from tilewright.codegen import Target
-from tilewright.compile import build
 from tilewright.runtime import Kernel
+from tilewright.runtime.build import build
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 _NUM_RUNS = 4
 # A speed that lasts is the usual one: the median of this many recent times is what the next is compared with.

@@ -5,12 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Protocol, cast
 
-from tilewright.binary import KernelBinary
-from tilewright.codegen import Target
-from tilewright.compile import compile_schedule
+from tilewright.codegen import KernelBinary, compile_schedule
 from tilewright.errors import UsageError
 from tilewright.schedule import Trace
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 
 class Compiler(Protocol):

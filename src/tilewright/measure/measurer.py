@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 
-from tilewright.codegen import Target
 from tilewright.errors import CodegenError
 from tilewright.measure.building import Builders
 from tilewright.measure.measurement import OK, Measurement
@@ -18,9 +17,9 @@ from tilewright.measure.options import MeasureOptions
 from tilewright.measure.pace import Pace
 from tilewright.measure.processes import ForkServer
 from tilewright.measure.running import Runner
-from tilewright.runtime import default_threads
 from tilewright.schedule import Trace
-from tilewright.task import Task
+from tilewright.target import Target, default_threads
+from tilewright.te import Task
 
 # So many candidates are timed between two runs of the reference.
 _REFERENCE_EVERY = 8

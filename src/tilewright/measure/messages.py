@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilewright.binary import KernelBinary
-    from tilewright.codegen import Target
+    from tilewright.codegen import KernelBinary
     from tilewright.measure.options import MeasureOptions
-    from tilewright.task import Task
+    from tilewright.target import Target
+    from tilewright.te import Task
 
 BUILDER = "builder"
 RUNNER = "runner"

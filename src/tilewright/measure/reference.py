@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compile import build
+from tilewright.runtime.build import build
 from tilewright.space import plain_schedule
-from tilewright.te import numpy_dtype
-from tilewright.testing import evaluate
-from tilewright.testing.programs import num_points
+from tilewright.te import evaluate, numpy_dtype
 
 if TYPE_CHECKING:
-    from tilewright.codegen import Target
-    from tilewright.task import Task
+    from tilewright.target import Target
+    from tilewright.te import Task
 
 _LARGEST_FOR_NUMPY = 3e8  # points of the loop nests; about a second
 
 
 def reference_outputs(task: Task, inputs: list[NDArray[Any]], target: Target, threads: int) -> list[NDArray[Any]]:
     """The outputs of `task` for `inputs`."""
-    if num_points(task) <= _LARGEST_FOR_NUMPY:
+    if task.num_points <= _LARGEST_FOR_NUMPY:
         return evaluate(task, *inputs)
     outputs = build(plain_schedule(task, target, threads), target, threads)(*inputs)
     return list(outputs) if isinstance(outputs, tuple) else [outputs]

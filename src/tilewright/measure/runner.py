@@ -17,8 +17,8 @@ from tilewright.measure.messages import Ran, Ready, RunFailed, RunJob, Setup, Se
 from tilewright.measure.reference import ReferenceStore, reference_outputs
 from tilewright.measure.repeats import sample_latency
 from tilewright.runtime import Kernel
-from tilewright.te import Tensor, numpy_dtype
-from tilewright.testing import assert_matches, random_inputs, reduction_size
+from tilewright.runtime.build import load_binary
+from tilewright.te import Tensor, assert_matches, numpy_dtype, random_inputs, reduction_size
 
 # As a float of any width it is NaN, and it is no value that kernels often compute as an integer.
 _GARBAGE = 0xFF
@@ -74,7 +74,7 @@ class Bench:
 
     def run(self, job: RunJob) -> Ran:
         options = self._setup.options
-        kernel = job.binary.load(self._setup.task, self._setup.threads)
+        kernel = load_binary(job.binary, self._setup.task, self._setup.threads)
         if self._constants:
             kernel = kernel.bind(**self._constants)
         for output in self._outputs:

@@ -10,12 +10,12 @@ import json
 from reprlib import repr as shown
 from typing import Any
 
-import tilewright
 from tilewright.errors import RecordFormatError, ScheduleError
 from tilewright.records.record import Record
 from tilewright.schedule import Step, Trace
 from tilewright.schedule.steps import step_from_json
 from tilewright.schedule.trace import MAX_STEPS
+from tilewright.version import __version__
 
 FORMAT_VERSION = 1
 FORMAT_KEY = "tilewright_records"
@@ -93,6 +93,6 @@ def _object(text: str) -> dict[str, Any]:
 def _check_version(version: object) -> None:
     if version != FORMAT_VERSION:
         raise RecordFormatError(
-            f"the format is version {shown(version)}, and this tilewright ({tilewright.__version__}) reads version "
+            f"the format is version {shown(version)}, and this tilewright ({__version__}) reads version "
             f"{FORMAT_VERSION}; use the tilewright that wrote the file, or a newer one"
         )

@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-import tilewright
 from tilewright.errors import RecordFormatError, TilewrightError
 from tilewright.records.lines import FORMAT_KEY, FORMAT_VERSION, LineReader, NotJsonError
 from tilewright.records.record import Record
+from tilewright.version import __version__
 
 _BEGINNING = f'{{"{FORMAT_KEY}": '.encode()
 # A line is a few thousand bytes long.
@@ -136,7 +136,7 @@ def _replace(path: Path, records: Iterable[Record], mode: int) -> None:
 
 
 def _header_line() -> str:
-    header = {FORMAT_KEY: FORMAT_VERSION, "tool_version": tilewright.__version__, "created": time.time()}
+    header = {FORMAT_KEY: FORMAT_VERSION, "tool_version": __version__, "created": time.time()}
     return json.dumps(header) + "\n"
 
 

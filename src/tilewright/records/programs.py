@@ -13,7 +13,7 @@ from tilewright.errors import TilewrightError
 from tilewright.records.query import by_speed
 from tilewright.records.record import Record
 from tilewright.records.renaming import in_names, is_translatable, names_of
-from tilewright.task import Task
+from tilewright.te import Task
 
 # Of more records than this each costs time, and says no more than the others.
 _MOST_TRIED = 20

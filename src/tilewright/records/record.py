@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from tilewright.errors import RecordFormatError, ScheduleError
 from tilewright.measure import OK, STATUSES
-from tilewright.runtime import MAX_THREADS
 from tilewright.schedule import Trace
+from tilewright.target import MAX_THREADS
 
 Names: TypeAlias = tuple[tuple[str, ...], ...]
 """Of each input and stage of a task its name, then those of its axes."""

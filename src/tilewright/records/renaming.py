@@ -17,8 +17,7 @@ from tilewright.measure import INVALID
 from tilewright.records.record import Names, Record
 from tilewright.schedule import Schedule, Step, Trace
 from tilewright.schedule.steps import ComputeAtStep
-from tilewright.task import Task
-from tilewright.te import Tensor, names_in, renamed
+from tilewright.te import Task, Tensor, names_in, renamed
 
 _STAGE_FIELDS = frozenset(("stage", "consumer", "reader", "readers"))
 _LOOP_FIELDS = frozenset(("loop", "loops"))

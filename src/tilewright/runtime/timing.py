@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tilewright.runtime._native import time_empty_regions
+
 # The number of calls grows at most by this factor between two trials, since the first call is often a slow one.
 _MAX_GROWTH = 20
 # Aimed above the minimum, so that a trial seldom falls just short of it.
@@ -96,3 +98,12 @@ def _calibrate(loop: Callable[[int], float], min_repeat_ms: float) -> int:
             return number
         growth = _MARGIN * min_repeat_s / elapsed_s if elapsed_s > 0 else math.inf
         number = math.ceil(number * min(_MAX_GROWTH, growth))
+
+
+def parallel_region_s(num_threads: int, number: int = 1000) -> float:
+    """The seconds that one parallel region without any work takes, as the mean of `number` in a row.
+
+    The caller does the share of a worker that does not join in time, so this is the price of offering work to the
+    workers, not of a meeting with all of them.
+    """
+    return time_empty_regions(num_threads, number) / number

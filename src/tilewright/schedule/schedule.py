@@ -10,8 +10,7 @@ from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import infer_extents
 from tilewright.schedule.loop import Extent, Loop
 from tilewright.schedule.stage import Stage
-from tilewright.task import Task
-from tilewright.te import Tensor
+from tilewright.te import Task, Tensor
 
 if TYPE_CHECKING:
     from tilewright.schedule.steps import Made, Step

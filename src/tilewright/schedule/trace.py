@@ -12,7 +12,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.steps import Step, step_from_json
 
 if TYPE_CHECKING:
-    from tilewright.task import Task
+    from tilewright.te import Task
 
 
 # A program of the largest operators takes about a hundred.

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.codegen import Target
 from tilewright.space import Candidate, Sketch, is_legal
 from tilewright.space.knob import IntArray
+from tilewright.target import Target
 
 FloatArray = npt.NDArray[np.float64]
 Scorer = Callable[[Sketch, IntArray], FloatArray]

@@ -12,11 +12,11 @@ from itertools import zip_longest
 
 import numpy as np
 
-from tilewright.codegen import Target
 from tilewright.search.base import FloatArray, Scorer, SearchStrategy
 from tilewright.search.operators import crossover, mutate, relocate
 from tilewright.space import Candidate, Sketch, is_legal
 from tilewright.space.knob import IntArray
+from tilewright.target import Target
 
 
 class EvolutionarySearch(SearchStrategy):

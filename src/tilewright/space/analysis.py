@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from tilewright.codegen import Target
 from tilewright.schedule import Schedule, Stage
+from tilewright.target import Target
 from tilewright.te import (
     COSTLY_FUNCTIONS,
     Axis,

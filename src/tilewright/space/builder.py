@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from tilewright.codegen import Target
 from tilewright.schedule import Schedule, Stage, Step
 from tilewright.schedule.steps import PragmaStep, SplitStep
 from tilewright.space.knob import Choice, IntArray, resolve
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 
 @dataclass(frozen=True, slots=True)

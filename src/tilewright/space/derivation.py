@@ -18,7 +18,7 @@ from tilewright.space.finish import finish
 from tilewright.space.plain import plain_schedule
 from tilewright.space.rules import DEFAULT_RULES, Rule
 from tilewright.space.sketch import Sketch
-from tilewright.task import Task
+from tilewright.te import Task
 
 _LOGGER = logging.getLogger(__name__)
 

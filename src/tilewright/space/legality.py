@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.codegen import Target
 from tilewright.schedule import UNROLL, VECTORIZE, Extent, Schedule, Stage
+from tilewright.target import Target
 from tilewright.te import DTYPES
 
 _BROADCAST_REGISTERS = 1

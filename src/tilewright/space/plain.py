@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tilewright.codegen import Target
 from tilewright.schedule import Schedule
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 
 
 def plain_schedule(task: Task, target: Target, threads: int) -> Schedule:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tilewright.schedule import Schedule, Step, Trace
 from tilewright.space.knob import Choice, IntArray, Knob, resolve
-from tilewright.task import Task
+from tilewright.te import Task
 
 
 class Sketch:

@@ -8,14 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.schedule import Stage
-from tilewright.schedule.steps import (
-    ComputeAtStep,
-    ReorderStep,
-    RFactorStep,
-    SplitStep,
-    UnrollStep,
-    VectorizeStep,
-)
+from tilewright.schedule.steps import ComputeAtStep, ReorderStep, RFactorStep, SplitStep, UnrollStep, VectorizeStep
 from tilewright.space.analysis import fusible_consumer, has_data_reuse, longer
 from tilewright.space.annotation import on_threads, once_first
 from tilewright.space.builder import SketchState, open_split

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.schedule import Loop, Stage, Step
-from tilewright.schedule.steps import (
-    ComputeAtStep,
-    ReorderStep,
-    SplitStep,
-    UnrollStep,
-    VectorizeStep,
-)
+from tilewright.schedule.steps import ComputeAtStep, ReorderStep, SplitStep, UnrollStep, VectorizeStep
 from tilewright.space.analysis import elementwise_consumer, longer, reused_axes
 from tilewright.space.annotation import on_threads, once_first
 from tilewright.space.builder import SketchState, open_pragma, open_split

@@ -6,6 +6,7 @@ their elements. A tensor is read as `A[i, j]`, with any integer expression as an
 on data, as in `A[B[i]]`, is clamped into the tensor when the kernel runs, so that no data makes it leave.
 """
 
+from tilewright.te.comparison import assert_matches, random_inputs, reduction_size
 from tilewright.te.dtype import (
     DTYPES,
     DType,
@@ -17,6 +18,7 @@ from tilewright.te.dtype import (
     numpy_dtype,
     promote,
 )
+from tilewright.te.evaluation import evaluate
 from tilewright.te.expr import (
     COMPARISONS,
     COSTLY_FUNCTIONS,
@@ -85,6 +87,7 @@ from tilewright.te.printer import format_expr, format_number, format_tensor
 from tilewright.te.renaming import names_in, renamed
 from tilewright.te.strides import memory_step
 from tilewright.te.structure import structural_hash, topological_order
+from tilewright.te.task import Task
 from tilewright.te.tensor import Shape, Tensor, compute, placeholder, reduce_axis
 from tilewright.te.transform import children, collect_reads, replace_reads, rewrite, substitute, visit
 
@@ -106,6 +109,7 @@ __all__ = [
     "Reduce",
     "Select",
     "Shape",
+    "Task",
     "Tensor",
     "Unary",
     "Var",
@@ -117,6 +121,7 @@ __all__ = [
     "as_expr",
     "asin",
     "asinh",
+    "assert_matches",
     "atan",
     "atanh",
     "bfloat16_to_float32",
@@ -132,6 +137,7 @@ __all__ = [
     "cosh",
     "equal",
     "erf",
+    "evaluate",
     "exp",
     "float32_to_bfloat16",
     "floor",
@@ -158,8 +164,10 @@ __all__ = [
     "pow",
     "prod",
     "promote",
+    "random_inputs",
     "reduce",
     "reduce_axis",
+    "reduction_size",
     "renamed",
     "replace_reads",
     "rewrite",

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compile import build
+from tilewright.runtime.build import build
 from tilewright.schedule import Schedule
-from tilewright.task import Task
-from tilewright.te import numpy_dtype
-from tilewright.testing.arrays import assert_matches, random_inputs, reduction_size
+from tilewright.te import Task, assert_matches, evaluate, numpy_dtype, random_inputs, reduction_size
 from tilewright.testing.guarded import SentinelArray, before_guard_page
-from tilewright.testing.reference import evaluate
 
 
 def check_program(

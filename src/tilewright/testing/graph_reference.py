@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.graph.fallback import FallbackOperator
-from tilewright.graph.graph import ONNX, OWN, Graph, Node, TensorType
-from tilewright.graph.onnx_protos import array_type
+from tilewright.graph.evaluation.fallback import FallbackOperator
+from tilewright.graph.graph import Graph
+from tilewright.graph.protos import array_type
+from tilewright.operators import ONNX, OWN, Node, TensorType
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from tilewright import te
-from tilewright.compile import build
 from tilewright.graph.folding import is_random
-from tilewright.graph.graph import Node
-from tilewright.graph.onnx_protos import node_from_proto, normal_domain
-from tilewright.graph.operators import Call, NotCompilableError, express
-from tilewright.task import Task
+from tilewright.graph.protos import node_from_proto, normal_domain
+from tilewright.operators import Call, Node, NotCompilableError, express
+from tilewright.runtime.build import build
+from tilewright.te import Task
 
 # Operands that a model has as constants, such as shapes and scales, have no more dimensions than this.
 _MAX_CONSTANT_DIMENSIONS = 1

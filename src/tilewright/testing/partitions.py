@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.compile import build
-from tilewright.graph.fallback import FallbackOperator
-from tilewright.graph.groups import Fallback, Group, KernelGroup, Partition, View
+from tilewright.graph.evaluation.fallback import FallbackOperator
+from tilewright.partition.groups import Fallback, Group, KernelGroup, Partition, View
 from tilewright.runtime import Kernel
+from tilewright.runtime.build import build
 
 
 def run_partition(partition: Partition, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,7 @@ import numpy as np
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule import UNROLL, VECTORIZE, Loop, Schedule, Stage, Trace, enclosing_loops, places
-from tilewright.task import Task
-from tilewright.te import collect_reads
+from tilewright.te import Task, collect_reads
 
 _FACTORS = (1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 13, 16, 16, 17, 32, 64, 200)
 _MAX_UNROLL = 32

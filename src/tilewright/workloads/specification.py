@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tilewright.errors import UsageError
-from tilewright.task import Task
+from tilewright.te import Task
 from tilewright.workloads.computation import FUSED
 from tilewright.workloads.families import FAMILIES, Family, Option, names
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.errors import UsageError
-from tilewright.task import Task
+from tilewright.te import Task
 from tilewright.workloads.specification import parse
 
 _CONV2D = ("224x224x3,64,7x7,s2,p3", "56x56x64,64,1x1,s1,p0", "14x14x256,256,3x3,s1,p1", "7x7x512,512,3x3,s1,p1")

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto
 
-from tilewright.graph import OWN, Graph
-from tilewright.graph.onnx_import import load_model
+from tilewright.graph import Graph
+from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import Pass, optimize
+from tilewright.operators import OWN
 from tilewright.testing.graph_reference import evaluate, verify
 
 

@@ -10,8 +10,9 @@ from onnx import TensorProto
 
 from tests.graph.onnx_models import model, node, tensor
 from tests.graph.passes.checking import ops, run
-from tilewright.graph import Graph, Node, TensorType
+from tilewright.graph import Graph
 from tilewright.graph.passes.identities import drop_identities
+from tilewright.operators import Node, TensorType
 
 INTEGERS: dict[str, Any] = {
     "none": np.zeros(6, np.int64),

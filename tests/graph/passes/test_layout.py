@@ -10,8 +10,8 @@ import pytest
 
 from tests.graph.onnx_models import model, node, random, tensor
 from tests.graph.passes.checking import ops, run
-from tilewright.graph import OWN
 from tilewright.graph.passes.layout import compose, identity, inverse, is_view, permuted, reshaped
+from tilewright.operators import OWN
 
 
 def convolution(source: str, output: str, shape: tuple[int, ...], constants: dict[str, Any], **attributes: Any) -> Any:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tilewright.graph import Graph
-from tilewright.graph.onnx_import import load_model
-from tilewright.graph.onnx_protos import array_type
+from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import PASSES, Pass, optimize
+from tilewright.graph.protos import array_type
 from tilewright.testing.graph_reference import evaluate_all, verify
 from tilewright.testing.random_graphs.networks import random_network
 

@@ -8,7 +8,7 @@ import onnx
 from tests.graph.onnx_models import graph as subgraph
 from tests.graph.onnx_models import model, node, random, tensor
 from tests.graph.passes.checking import ops, run
-from tilewright.graph.onnx_import import load_model
+from tilewright.graph.onnx import load_model
 from tilewright.graph.passes.dead_code import remove_dead_code
 from tilewright.graph.passes.subexpressions import share_subexpressions
 

@@ -13,8 +13,9 @@ from typing import TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.graph.graph import ONNX, Graph, Node
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import TracingEditor, has_any
+from tilewright.operators import ONNX, Node
 from tilewright.te import DTYPES
 
 # No network has its weights farther up; in a hostile one, every scale would go all the way.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from tilewright.graph.graph import Node
 from tilewright.graph.passes.editor import Editor
+from tilewright.operators import Node
 
 
 def reduction_axes(editor: Editor, node: Node) -> tuple[int, ...] | None:

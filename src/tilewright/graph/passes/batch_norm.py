@@ -6,8 +6,9 @@ from typing import cast
 
 import numpy as np
 
-from tilewright.graph.graph import ONNX, Graph, Node
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor, has_any
+from tilewright.operators import ONNX, Node
 
 
 def expand_batch_norm(graph: Graph) -> Graph:

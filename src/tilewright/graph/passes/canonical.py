@@ -15,9 +15,10 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.graph.graph import ONNX, Graph, Node, TensorType
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import transposed
+from tilewright.operators import ONNX, Node, TensorType
 from tilewright.te import DTYPES
 
 _ROWS_AT_A_TIME = 64

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import ChainMap
 from dataclasses import replace
 
-from tilewright.graph.graph import ONNX, OWN, Graph, Node, TensorType
-from tilewright.graph.operators import NotCompilableError
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.canonical import add_transpose
 from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import to_channels_first, to_channels_last, transposed
 from tilewright.graph.types import Constants, Types, expressed_types
+from tilewright.operators import ONNX, OWN, Node, NotCompilableError, TensorType
 
 _CONVOLUTIONS = frozenset(("Conv", "ConvTranspose"))
 _POOLS = frozenset(("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tilewright.graph.folding import fold
 from tilewright.graph.graph import Graph
-from tilewright.graph.onnx_protos import array_type
 from tilewright.graph.passes.editor import Editor
+from tilewright.graph.protos import array_type
 
 
 def fold_constants(graph: Graph) -> Graph:

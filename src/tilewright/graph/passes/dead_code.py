@@ -7,8 +7,9 @@ from itertools import chain
 
 from onnx.defs import OpSchema
 
-from tilewright.graph.graph import Graph, Node
-from tilewright.graph.onnx_protos import schema_of
+from tilewright.graph.graph import Graph
+from tilewright.graph.protos import schema_of
+from tilewright.operators import Node
 
 
 def remove_dead_code(graph: Graph) -> Graph:

@@ -13,11 +13,12 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.graph.graph import ONNX, Attribute, Graph, Node, TensorType
+from tilewright.graph.graph import Graph
 from tilewright.graph.naming import FreshNames
-from tilewright.graph.onnx_protos import array_type
 from tilewright.graph.passes.dead_code import remove_dead_code
+from tilewright.graph.protos import array_type
 from tilewright.graph.signatures import BySignature
+from tilewright.operators import ONNX, Attribute, Node, TensorType
 
 
 def has_any(graph: Graph, ops: AbstractSet[str]) -> bool:

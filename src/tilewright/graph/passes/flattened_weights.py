@@ -8,10 +8,11 @@ from typing import cast
 
 import numpy as np
 
-from tilewright.graph.graph import ONNX, Graph, Node
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.canonical import add_reshape
 from tilewright.graph.passes.editor import TracingEditor, has_any
 from tilewright.graph.passes.layout import inverse
+from tilewright.operators import ONNX, Node
 
 
 def permute_weight_rows(graph: Graph) -> Graph:

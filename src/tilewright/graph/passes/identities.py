@@ -8,8 +8,9 @@ from typing import cast
 
 import numpy as np
 
-from tilewright.graph.graph import ONNX, Graph, Node
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor
+from tilewright.operators import ONNX, Node
 
 _SAME_WHEN_THE_TYPE_IS = frozenset(
     ("Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile", "Identity", "CastLike")

@@ -11,9 +11,10 @@ from typing import cast
 
 import numpy as np
 
-from tilewright.graph.graph import ONNX, Graph, Node
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.axes import reduction_axes
 from tilewright.graph.passes.editor import TracingEditor, has_any
+from tilewright.operators import ONNX, Node
 
 _FIRST_OPSET = 17
 

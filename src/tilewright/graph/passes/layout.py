@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from tilewright.graph.graph import TensorType
+from tilewright.operators import TensorType
 
 T = TypeVar("T")
 

@@ -8,8 +8,9 @@ from typing import cast
 
 import numpy as np
 
-from tilewright.graph.graph import ONNX, Graph, Node
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor, TracingEditor, has_any
+from tilewright.operators import ONNX, Node
 
 
 def merge_pads(graph: Graph) -> Graph:

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from tilewright.graph.graph import ONNX, Graph, Node
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.canonical import add_reshape, add_transpose
 from tilewright.graph.passes.editor import TracingEditor, has_any
 from tilewright.graph.passes.layout import Perm, compose, identity, inverse, is_view, permuted, reshaped
+from tilewright.operators import ONNX, Node
 
 
 def merge_movements(graph: Graph) -> Graph:

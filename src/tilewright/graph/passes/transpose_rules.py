@@ -12,14 +12,13 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from tilewright.graph.elementwise import ELEMENTWISE
-from tilewright.graph.graph import ONNX, OWN, Attribute, Node
 from tilewright.graph.passes.axes import reduction_axes
 from tilewright.graph.passes.canonical import add_reshape
 from tilewright.graph.passes.channels_last import can_express
 from tilewright.graph.passes.layout import Perm, identity, inverse, permuted, reshaped, to_channels_first
 from tilewright.graph.passes.pads import pads_of
 from tilewright.graph.passes.transposes import Mover, View
+from tilewright.operators import ELEMENTWISE, ONNX, OWN, Attribute, Node
 
 Rule: TypeAlias = Callable[[Mover, Node], bool]
 

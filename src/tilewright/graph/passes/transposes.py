@@ -15,19 +15,11 @@ from typing import cast
 
 import numpy as np
 
-from tilewright.graph.graph import ONNX, Attribute, Graph, Node, TensorType
+from tilewright.graph.graph import Graph
 from tilewright.graph.passes.canonical import add_reshape, add_transpose
 from tilewright.graph.passes.editor import Editor, has_any
-from tilewright.graph.passes.layout import (
-    Perm,
-    compose,
-    extended,
-    identity,
-    inverse,
-    is_view,
-    permuted,
-    transposed,
-)
+from tilewright.graph.passes.layout import Perm, compose, extended, identity, inverse, is_view, permuted, transposed
+from tilewright.operators import ONNX, Attribute, Node, TensorType
 
 
 def move_transposes(graph: Graph) -> Graph:

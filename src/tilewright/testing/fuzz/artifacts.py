@@ -21,11 +21,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tilewright.cli.inspect_compiled import describe_file
+from tilewright.deploy import artifact
+from tilewright.deploy.artifact import ALIGNMENT, FORMAT_VERSION, HEADER, MAGIC
+from tilewright.deploy.compiled import Value
 from tilewright.errors import TilewrightError
-from tilewright.graph import artifact
-from tilewright.graph.artifact import ALIGNMENT, FORMAT_VERSION, HEADER, MAGIC
-from tilewright.graph.compiled import Value
-from tilewright.graph.graph import TensorType
+from tilewright.operators import TensorType
 from tilewright.testing.fuzz.artifact_models import MODELS
 
 Json: TypeAlias = Any
@@ -276,7 +276,7 @@ def _compiled(text: str) -> bytes:
     """The file of a model that is given as text."""
     from onnx.parser import parse_model
 
-    from tilewright.graph.pipeline import compile_network
+    from tilewright.network import compile_network
 
     with tempfile.NamedTemporaryFile(suffix=artifact.SUFFIX) as file:
         artifact.save(compile_network(parse_model(text), threads=2), file.name)
@@ -285,7 +285,7 @@ def _compiled(text: str) -> bytes:
 
 def run_file(path: str, seed: int) -> str:
     """Describe a model, load it, and run it on random inputs: whether it ran, or how it was refused."""
-    from tilewright.graph.session import InferenceSession
+    from tilewright.network import InferenceSession
 
     try:
         describe_file(path)

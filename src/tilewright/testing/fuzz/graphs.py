@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.deploy.compilation import naive_trace
 from tilewright.errors import TilewrightError
-from tilewright.graph.compilation import naive_trace
-from tilewright.graph.pipeline import compile_network
-from tilewright.graph.session import InferenceSession
+from tilewright.network import InferenceSession, compile_network
 from tilewright.testing.random_graphs import RandomGraph, random_graph
 from tilewright.testing.random_graphs.draft import Array
 from tilewright.testing.random_graphs.oracles import (
@@ -36,7 +35,7 @@ from tilewright.testing.random_graphs.shrinking import shrink, text_of
 
 _NUM_ROUNDINGS = 6
 _PLAIN_EVERY = 5
-_TOLERANT = ("tilewright.space.derivation", "tilewright.graph.kernel_workers")
+_TOLERANT = ("tilewright.space.derivation", "tilewright.deploy.kernel_workers")
 
 
 class DifferenceError(AssertionError):

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, ModelProto
 
-from tilewright.codegen import Target
+from tilewright.deploy.compilation import compile_model
 from tilewright.errors import TilewrightError
-from tilewright.graph import Graph, Node, TensorType
-from tilewright.graph.compilation import compile_model
-from tilewright.graph.onnx_import import load_model
-from tilewright.graph.partition import partition
+from tilewright.graph import Graph
+from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import optimize
-from tilewright.graph.session import InferenceSession
+from tilewright.network import InferenceSession
+from tilewright.operators import Node, TensorType
+from tilewright.partition import partition
+from tilewright.target import Target
 from tilewright.testing.fuzz.onnx_corpus import WEIGHTS, WEIGHTS_FILE, all_models
 from tilewright.testing.fuzz.onnx_mutations import mutated
 

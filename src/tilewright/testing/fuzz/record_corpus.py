@@ -9,13 +9,13 @@ from functools import cache
 import numpy as np
 import onnx.parser
 
-from tilewright.codegen import Target
-from tilewright.graph.groups import Partition
-from tilewright.graph.pipeline import partition_network
+from tilewright.network import partition_network
+from tilewright.partition.groups import Partition
 from tilewright.records import Names, Record, names_of
 from tilewright.schedule import Trace
 from tilewright.space import SpaceOptions, derive
-from tilewright.task import Task
+from tilewright.target import Target
+from tilewright.te import Task
 from tilewright.testing.schedules import random_schedule
 
 TARGET = Target.native()

@@ -19,16 +19,15 @@ from typing import Any
 import numpy as np
 
 from tilewright.cli import main
+from tilewright.deploy.compilation import compile_model
+from tilewright.deploy.compiled import CompiledModel
 from tilewright.errors import TilewrightError
-from tilewright.graph.compilation import compile_model
-from tilewright.graph.compiled import CompiledModel
-from tilewright.graph.groups import Partition
-from tilewright.graph.pipeline import recorded_programs
-from tilewright.graph.session import InferenceSession
+from tilewright.network import InferenceSession, recorded_programs
+from tilewright.partition.groups import Partition
 from tilewright.records import RecordLog, read_ansor_log, read_records
 from tilewright.testing.fuzz.record_corpus import HEADER, TARGET, THREADS, ansor_lines, networks, records_of
 from tilewright.testing.fuzz.record_mutations import mutated
-from tilewright.tuner import Tuner
+from tilewright.tuning.tuner import Tuner
 
 # How an error names the line, or the file.
 _PLACE = re.compile(r"records\.jsonl(:\d+: | )")

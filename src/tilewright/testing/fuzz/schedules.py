@@ -13,8 +13,7 @@ import numpy as np
 
 from tilewright.errors import ScheduleError, TilewrightError
 from tilewright.schedule import Schedule, Step, Trace
-from tilewright.task import Task
-from tilewright.te import format_tensor
+from tilewright.te import Task, format_tensor
 from tilewright.testing.check import check_program
 from tilewright.testing.fuzz import harness
 from tilewright.testing.fuzz.harness import Failure, Limits

@@ -6,13 +6,11 @@ come straight from an input, so that no legal order of operations can change the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.task import Task
-from tilewright.te import Expr, Reduce
+from tilewright.te import Task
 from tilewright.testing.programs import elementwise, movement, networks, products, reductions
 from tilewright.testing.programs.draw import Draw
 
@@ -58,15 +56,6 @@ def random_task(family: str, rng: np.random.Generator, max_points: int = 50_000)
     most = 200
     while True:
         task = FAMILIES[family](Draw(rng, most))
-        if num_points(task) <= max_points or most <= 1:
+        if task.num_points <= max_points or most <= 1:
             return task
         most = most * 4 // 5
-
-
-def num_points(task: Task) -> int:
-    """How many points the stages of the task run over, reductions included."""
-    return sum(math.prod(stage.shape) * _reduced(stage.body) for stage in task.stages)
-
-
-def _reduced(body: Expr | None) -> int:
-    return math.prod(axis.extent for axis in body.axes) if isinstance(body, Reduce) else 1

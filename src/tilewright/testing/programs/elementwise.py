@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright import te
-from tilewright.task import Task
-from tilewright.te import Expr, Tensor
+from tilewright.te import Expr, Task, Tensor
 from tilewright.testing.programs.draw import FLOATS, INTEGERS, Draw
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright import te
-from tilewright.task import Task
-from tilewright.te import Axis, Expr, Tensor
+from tilewright.te import Axis, Expr, Task, Tensor
 from tilewright.testing.programs.draw import Draw
 
 _MOST_STAGES = 5

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tilewright import te
-from tilewright.task import Task
-from tilewright.te import Expr
+from tilewright.te import Expr, Task
 from tilewright.testing.programs.draw import Draw
 
 

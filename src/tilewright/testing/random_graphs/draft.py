@@ -12,8 +12,8 @@ from onnx import ModelProto, NodeProto
 from onnx.defs import OpSchema, SchemaError, get_schema
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
-from tilewright.graph.fallback import run_fallback
-from tilewright.graph.onnx_protos import array_type, node_from_proto, static_type, type_proto
+from tilewright.graph.evaluation.fallback import run_fallback
+from tilewright.graph.protos import array_type, node_from_proto, static_type, type_proto
 from tilewright.graph.types import onnx_types
 
 Array: TypeAlias = NDArray[Any]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import onnx
 from onnx import ModelProto, NodeProto
 
-from tilewright.graph.onnx_protos import captured_names
+from tilewright.graph.protos import captured_names
 from tilewright.testing.random_graphs.draft import value_info
 from tilewright.testing.random_graphs.graph import RandomGraph
 

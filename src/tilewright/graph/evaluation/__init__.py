@@ -1,0 +1,1 @@
+"""Nodes run one by one on the reference evaluator of ONNX: constants at import, and operators without a kernel."""

@@ -1,0 +1,154 @@
+"""Operators for the reference evaluator of ONNX in the place of its own, which do not follow the specification.
+
+Its own Optional wraps a value that nothing unwraps; BatchNormalization before opset 14 always trains; ConvTranspose
+mixes up groups; GlobalMaxPool is for images of two dimensions; LpNormalization adds up elements with their signs; LRN
+stops at as many channels as there are images; Pad refuses to crop; Softmax and its kin take the axis of opsets before
+13 for one axis.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
+from onnx.reference.ops.op_conv_transpose import ConvTranspose as UngroupedConvTranspose
+
+from tilewright.graph.evaluation.control_flow import Loop, Scan
+
+
+class Optional(OpRun):  # type: ignore[misc]
+    """The value itself, or None."""
+
+    def _run(self, value: Any = None, **_: Any) -> tuple[Any]:
+        return (value,)
+
+    def _check_and_fix_outputs(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return outputs
+
+
+class BatchNormalization(BatchNormalization_14):  # type: ignore[misc]
+    """By the given mean and variance, unless the node says that it trains, which opsets before 14 cannot."""
+
+    def _run(self, *inputs: np.ndarray, training_mode: int = 0, **attributes: Any) -> tuple[np.ndarray, ...]:
+        outputs: tuple[np.ndarray, ...] = super()._run(*inputs, training_mode=training_mode, **attributes)
+        return outputs
+
+
+class ConvTranspose(UngroupedConvTranspose):  # type: ignore[misc]
+    """Each group by itself."""
+
+    def _run(
+        self, X: np.ndarray, W: np.ndarray, B: np.ndarray | None = None, group: int = 1, **attributes: Any
+    ) -> tuple[np.ndarray]:
+        biases: Sequence[np.ndarray | None] = [None] * group if B is None else np.split(B, group)
+        outputs = []
+        for x, w, b in zip(np.split(X, group, axis=1), np.split(W, group), biases, strict=True):
+            outputs.append(super()._run(x, w, b, group=1, **attributes)[0])
+        return (np.concatenate(outputs, axis=1),)
+
+
+class GlobalMaxPool(OpRun):  # type: ignore[misc]
+    """The largest element of each channel."""
+
+    def _run(self, X: np.ndarray) -> tuple[np.ndarray]:
+        return (X.max(axis=tuple(range(2, X.ndim)), keepdims=True),)
+
+
+class LpNormalization(OpRun):  # type: ignore[misc]
+    """Elements divided by the norm of their row; those of a row of zeros stay zeros."""
+
+    def _run(self, x: np.ndarray, axis: int = -1, p: int = 2) -> tuple[np.ndarray]:
+        norm = np.power(np.power(np.abs(x), p).sum(axis=axis, keepdims=True), 1 / p)
+        return (np.divide(x, norm, out=np.zeros_like(x), where=norm != 0).astype(x.dtype),)
+
+
+class LRN(OpRun):  # type: ignore[misc]
+    """Each element divided by a power of the squares of its neighbours in other channels."""
+
+    def _run(self, x: np.ndarray, alpha: float, beta: float, bias: float, size: int) -> tuple[np.ndarray]:
+        squares = np.zeros_like(x)
+        for channel in range(x.shape[1]):
+            first, end = max(0, channel - (size - 1) // 2), channel + size // 2 + 1
+            squares[:, channel] = (x[:, first:end] ** 2).sum(axis=1)
+        return ((x / (bias + alpha / size * squares) ** beta).astype(x.dtype),)
+
+
+class Pad(OpRun):  # type: ignore[misc]
+    """More elements before and after each axis, or fewer."""
+
+    def _run(
+        self,
+        data: np.ndarray,
+        pads: np.ndarray,
+        constant_value: np.ndarray | None = None,
+        axes: np.ndarray | None = None,
+        mode: str = "constant",
+    ) -> tuple[np.ndarray]:
+        places = range(data.ndim) if axes is None else [int(axis) % data.ndim for axis in axes]
+        widths = [(0, 0)] * data.ndim
+        for axis, before, after in zip(places, pads[: len(places)], pads[len(places) :], strict=True):
+            widths[axis] = (int(before), int(after))
+        cropped = data[tuple(slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(widths, data.shape, strict=True))]
+        added = [(max(0, before), max(0, after)) for before, after in widths]
+        if mode != "constant":
+            return (np.pad(cropped, added, mode=mode),)  # type: ignore[call-overload]
+        value = 0 if constant_value is None else np.asarray(constant_value).item()
+        return (np.pad(cropped, added, constant_values=value),)
+
+
+class _AlongAxis(OpRun):  # type: ignore[misc]
+    """An operator on rows of elements. Before opset 13, a row is an axis and all after it."""
+
+    def _run(self, x: np.ndarray, axis: int = -1, **_: Any) -> tuple[np.ndarray]:
+        if self.run_params["opsets"][""] >= 13:
+            return (self._of_rows(x, axis),)
+        given = [attribute.i for attribute in self.onnx_node.attribute if attribute.name == "axis"]
+        start = given[0] if given else 1
+        start = start + x.ndim if start < 0 else start
+        rows = x.reshape(int(np.prod(x.shape[:start])), -1)
+        return (self._of_rows(rows, 1).reshape(x.shape),)
+
+    @abstractmethod
+    def _of_rows(self, x: np.ndarray, axis: int) -> np.ndarray:
+        """The results for the rows along the axis."""
+
+
+class Softmax(_AlongAxis):
+    def _of_rows(self, x: np.ndarray, axis: int) -> np.ndarray:
+        powers = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))
+        result: np.ndarray = powers / powers.sum(axis=axis, keepdims=True)
+        return result.astype(x.dtype)
+
+
+class LogSoftmax(_AlongAxis):
+    def _of_rows(self, x: np.ndarray, axis: int) -> np.ndarray:
+        low = x - x.max(axis=axis, keepdims=True, initial=-np.inf)
+        result: np.ndarray = low - np.log(np.exp(low).sum(axis=axis, keepdims=True))
+        return result.astype(x.dtype)
+
+
+class Hardmax(_AlongAxis):
+    def _of_rows(self, x: np.ndarray, axis: int) -> np.ndarray:
+        result = np.zeros_like(x)
+        np.put_along_axis(result, np.expand_dims(x.argmax(axis=axis), axis), 1, axis=axis)
+        return result
+
+
+OPERATORS = [
+    Loop,
+    Scan,
+    Optional,
+    BatchNormalization,
+    ConvTranspose,
+    GlobalMaxPool,
+    LpNormalization,
+    LRN,
+    Pad,
+    Softmax,
+    LogSoftmax,
+    Hardmax,
+]

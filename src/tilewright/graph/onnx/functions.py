@@ -1,0 +1,99 @@
+"""The functions that a model brings along: their nodes take the place of their calls, unless that has no end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
+from typing import TypeAlias
+
+import onnx.inliner
+from onnx import FunctionProto, ModelProto, NodeProto
+from onnx.checker import ValidationError
+
+from tilewright.errors import ModelError
+from tilewright.graph.onnx.conversion import with_functions_inlined
+from tilewright.graph.protos import normal_domain, subgraphs
+
+_Name: TypeAlias = tuple[str, str, str]
+"""Domain, name and overload."""
+
+MOST_NODES = 1_000_000
+"""That a model may have once its functions are inlined: two calls a level make 2^20 of twenty levels."""
+
+
+def inline_functions(model: ModelProto) -> ModelProto:
+    """The model with the calls of the functions that it brings along replaced by their nodes."""
+    if not model.functions:
+        return model
+    _check_size(model)
+    try:
+        inlined = onnx.inliner.inline_local_functions(model)
+    except (ValidationError, RuntimeError, ValueError) as error:
+        raise ModelError(
+            f"onnx cannot inline the functions of the model: {error}; export the model without functions"
+        ) from error
+    if not _calls_functions(inlined):
+        return inlined
+    # What is left is written for another version of the operators than the model asks for.
+    try:
+        return with_functions_inlined(model)
+    except ModelError as error:
+        raise ModelError(
+            f"the model has functions of another operator set than its own, and onnx cannot convert them: {error}; "
+            f"export the model with one operator set"
+        ) from error
+
+
+def _calls_functions(model: ModelProto) -> bool:
+    names = {_name(function) for function in model.functions}
+    return any(_called(node) in names for node in model.graph.node)
+
+
+def _check_size(model: ModelProto) -> None:
+    """The model has an end once its functions are inlined, and not too far away."""
+    operators = {_name(function): _operators(function.node) for function in model.functions}
+    calls = {name: [called for called in found if called in operators] for name, found in operators.items()}
+    sizes: dict[_Name, int] = {}
+    try:
+        for name in TopologicalSorter(calls).static_order():
+            sizes[name] = _size(operators[name], sizes)
+    except CycleError as error:
+        circle = " -> ".join(name for _, name, _ in reversed(error.args[1]))
+        raise ModelError(
+            f"functions of the model call themselves: {circle}; ONNX has no recursion, write it as a Loop"
+        ) from error
+    size = _size(_operators(model.graph.node), sizes)
+    if size > MOST_NODES:
+        raise ModelError(
+            f"the model has {_text(size)} nodes once its functions are inlined, and may have {MOST_NODES:,}; "
+            f"export it with fewer calls of functions that call others"
+        )
+
+
+def _size(operators: Counter[_Name], sizes: dict[_Name, int]) -> int:
+    return sum(number * sizes.get(name, 1) for name, number in operators.items())
+
+
+def _operators(nodes: Iterable[NodeProto]) -> Counter[_Name]:
+    """How often each operator or function stands among the nodes and in their subgraphs."""
+    found: Counter[_Name] = Counter()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        found[_called(node)] += 1
+        for graph in subgraphs(node):
+            waiting.extend(graph.node)
+    return found
+
+
+def _name(function: FunctionProto) -> _Name:
+    return normal_domain(function.domain), function.name, function.overload
+
+
+def _called(node: NodeProto) -> _Name:
+    return normal_domain(node.domain), node.op_type, node.overload
+
+
+def _text(size: int) -> str:
+    return f"{size:,}" if size < 10**15 else f"about 2^{size.bit_length()}"

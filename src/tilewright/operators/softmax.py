@@ -1,0 +1,64 @@
+"""Softmax and its logarithm, as the stages largest, power, total and quotient, so that rows can stay in the cache."""
+
+from __future__ import annotations
+
+from tilewright import te
+from tilewright.operators.operands import axis_of
+from tilewright.operators.precision import widen
+from tilewright.operators.reductions import Reduction
+from tilewright.operators.registry import Call, operator
+from tilewright.te import Expr, Tensor
+
+
+@operator("Softmax")
+def softmax(call: Call) -> Tensor:
+    X, plan = call.tensor(0), _plan(call)
+    return softmax_over(call, X, plan, X.dtype)
+
+
+@operator("LogSoftmax")
+def log_softmax(call: Call) -> Tensor:
+    X, plan = call.tensor(0), _plan(call)
+    return log_softmax_over(call, X, plan, X.dtype)
+
+
+def _plan(call: Call) -> Reduction:
+    """Along one axis; before opset 13 along all axes from it on, as if they were one."""
+    X = call.tensor(0)
+    is_flattened = call.node.opset < 13
+    axis = axis_of(call, call.attribute("axis", 1 if is_flattened else -1), X.ndim)
+    return Reduction(X.shape, tuple(range(axis, X.ndim)) if is_flattened else (axis,), keeps_dims=True)
+
+
+def softmax_over(call: Call, X: Tensor, plan: Reduction, dtype: str) -> Tensor:
+    """exp(x) over the sum of these; the largest element is taken off first, so that nothing overflows."""
+    largest = _largest(call, X, plan)
+    power = te.compute(X.shape, lambda *i: te.exp(widen(X[i]) - largest[plan.result(i)]), call.name("power"))
+    over = plan.reduce_axes()
+    total = te.compute(plan.output_shape, lambda *i: te.sum(power[plan.source(i, over)], axis=over), call.name("total"))
+    return te.compute(X.shape, lambda *i: power[i] / total[plan.result(i)], call.name("softmax"), dtype)
+
+
+def log_softmax_over(call: Call, X: Tensor, plan: Reduction, dtype: str) -> Tensor:
+    """The logarithm of the softmax, which stays finite where the softmax is too small for its type."""
+    largest = _largest(call, X, plan)
+    over = plan.reduce_axes()
+
+    def powers(*i: Expr) -> Expr:
+        return te.sum(te.exp(widen(X[plan.source(i, over)]) - largest[i]), axis=over)
+
+    total = te.compute(plan.output_shape, powers, call.name("total"))
+    logarithm = te.compute(plan.output_shape, lambda *i: te.log(total[i]), call.name("logarithm"))
+
+    def element(*i: Expr) -> Expr:
+        row = plan.result(i)
+        return (widen(X[i]) - largest[row]) - logarithm[row]  # their sum would be rounded to the size of the largest
+
+    return te.compute(X.shape, element, call.name("log_softmax"), dtype)
+
+
+def _largest(call: Call, X: Tensor, plan: Reduction) -> Tensor:
+    over = plan.reduce_axes()
+    return te.compute(
+        plan.output_shape, lambda *i: te.max(widen(X[plan.source(i, over)]), axis=over), call.name("largest")
+    )

@@ -1,0 +1,107 @@
+"""A good program at once: the best of a small search under the analytical model, with nothing measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.cost_model.analytical import score_schedule
+from tilewright.features import Hardware
+from tilewright.records import Key, Record, fastest_of, group_by_task
+from tilewright.schedule import Trace
+from tilewright.search.operators import mutate
+from tilewright.space import Sketch, SpaceOptions, derive, is_legal, plain_schedule
+from tilewright.space.knob import IntArray
+from tilewright.target import Target
+from tilewright.te import Task
+
+# Most of the time goes into each pass over a sketch, little into its rows: every sketch is looked at once, and only
+# the most promising one is searched.
+_NUM_ROWS = 128
+_GENERATIONS = 5
+_NUM_PARENTS = 24
+_NUM_CHILDREN = 192
+_NUM_ROWS_TO_ESTIMATE = 32
+
+
+def default_trace(task: Task, target: Target, threads: int, seed: int = 0) -> Trace:
+    """A program for a task that was never tuned. The same arguments give the same program.
+
+    >>> import tilewright as tw
+    >>> from tilewright import te
+    >>> A = te.placeholder((256, 256), name="A")
+    >>> task = tw.Task([A], [te.compute((256, 256), lambda i, j: A[i, j] * 2.0, name="B")])
+    >>> print(default_trace(task, tw.Target.parse("llvm -mcpu=haswell"), threads=2))
+    s = tw.Schedule(task)
+    s["B"].vectorize("j")
+    s["B"].parallel("i")
+    """
+    rng = np.random.default_rng(seed)
+    pool = _most_promising(derive(task, SpaceOptions(target, threads)), target, threads, rng, _NUM_ROWS)
+    if pool.best_score == -np.inf:  # nothing in the space fits the target
+        return Trace(plain_schedule(task, target, threads).steps)
+    for _ in range(_GENERATIONS):
+        pool.evolve(rng)
+    return pool.sketch.trace(pool.rows[0])
+
+
+def estimated_latency_s(sketches: Sequence[Sketch], target: Target, threads: int) -> float:
+    """What the analytical model expects of a task, roughly; the sketches are those of the task."""
+    rng = np.random.default_rng(0)
+    score = _most_promising(sketches, target, threads, rng, _NUM_ROWS_TO_ESTIMATE).best_score
+    if score == -np.inf:
+        plain = plain_schedule(sketches[0].task, target, threads)
+        score = float(score_schedule(plain, 1, Hardware.from_target(target, threads))[0])
+    return float(np.exp(-score))
+
+
+def best_trace(records: Iterable[Record], task: Task, target: Target, threads: int) -> Trace:
+    """The fastest recorded program of a task, or the default where none is recorded."""
+    found = fastest_of(task, group_by_task(records).get(Key(task.hash, str(target), threads), ()))
+    return default_trace(task, target, threads) if found is None else found.trace
+
+
+def _most_promising(
+    sketches: Sequence[Sketch], target: Target, threads: int, rng: np.random.Generator, num_rows: int
+) -> _Pool:
+    """The sketch whose random rows have the best score."""
+    hardware = Hardware.from_target(target, threads)
+    pools = [_Pool(sketch, target, hardware) for sketch in sketches]
+    for pool in pools:
+        half = min(num_rows, 4 * pool.sketch.cardinality) // 2
+        pool.add(np.concatenate([pool.sketch.sample(rng, half), pool.sketch.sample_plain(rng, half)]))
+    return max(pools, key=lambda pool: pool.best_score)
+
+
+class _Pool:
+    """The best rows of a sketch that were found so far, best first."""
+
+    def __init__(self, sketch: Sketch, target: Target, hardware: Hardware) -> None:
+        self.sketch = sketch
+        self.target = target
+        self.hardware = hardware
+        self.rows: IntArray = np.zeros((0, len(sketch.knobs)), np.int64)
+        self.scores: npt.NDArray[np.float64] = np.zeros(0)
+
+    @property
+    def best_score(self) -> float:
+        return float(self.scores[0])
+
+    def add(self, rows: IntArray) -> None:
+        schedule = self.sketch.population(rows)
+        scores = score_schedule(schedule, len(rows), self.hardware)
+        scores[~is_legal(schedule, len(rows), self.target)] = -np.inf
+        merged = np.concatenate([self.rows, rows])
+        merged_scores = np.concatenate([self.scores, scores])
+        _, first = np.unique(merged, axis=0, return_index=True)
+        order = first[np.argsort(-merged_scores[first], kind="stable")][:_NUM_PARENTS]
+        self.rows, self.scores = merged[order], merged_scores[order]
+
+    def evolve(self, rng: np.random.Generator) -> None:
+        """One generation: mutants of the best rows."""
+        if self.sketch.cardinality <= _NUM_ROWS:
+            return
+        parents = self.rows[np.arange(_NUM_CHILDREN) % len(self.rows)]
+        self.add(mutate(rng, self.sketch, parents))

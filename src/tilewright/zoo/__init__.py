@@ -1,0 +1,10 @@
+"""Networks that the package writes itself, with random weights and no download: `zoo:resnet18`.
+
+`networks.py` lists them, each family has a file, and `builder.py` is what they are written with. `inputs` makes random
+inputs for any model.
+"""
+
+from tilewright.zoo.networks import NETWORKS, Network, build, names
+from tilewright.zoo.sample import inputs
+
+__all__ = ["NETWORKS", "Network", "build", "inputs", "names"]

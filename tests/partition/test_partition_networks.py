@@ -1,0 +1,106 @@
+"""The networks of the zoo cut into kernels: how many they take, and that the groups can run one after the other."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tilewright import zoo
+from tilewright.graph.onnx import load_model
+from tilewright.graph.passes import optimize
+from tilewright.network import partition_network
+from tilewright.partition import partition
+from tilewright.partition.groups import Fallback, KernelGroup, Partition, View
+from tilewright.testing.partitions import run_partition
+from tilewright.testing.random_graphs.networks import random_network
+
+NUM_RANDOM = 40
+
+# Kernels and tasks: a convolution or product each, the pools, and what could not be done in passing.
+SIZES = {
+    "resnet18": (20 + 2 + 1, 18),
+    "resnet50": (53 + 2 + 1, 27),
+    "mobilenet_v2": (52 + 1 + 1, 32),
+    "resnet3d_18": (20 + 1 + 1, 17),
+    "dcgan": (5 + 1, 6),
+    "bert_tiny": (2 * 11 + 3, 11),
+}
+
+_partition = functools.cache(lambda name: partition_network(f"zoo:{name}"))
+
+
+def written(found: Partition) -> list[str]:
+    names: list[str] = []
+    for group in found.groups:
+        if isinstance(group, KernelGroup):
+            names += group.outputs
+        else:
+            names += [group.output] if isinstance(group, View) else [name for name in group.node.outputs if name]
+    return names
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_networks_take_few_kernels_and_no_fallback(name: str) -> None:
+    found = _partition(name)
+    assert (len(found.kernels), len(found.tasks)) == SIZES[name]
+    assert sum(item.weight for item in found.tasks) == len(found.kernels)
+    assert not any(isinstance(group, Fallback) for group in found.groups)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_nothing_is_moved_but_at_the_border(name: str) -> None:
+    found = _partition(name)
+    moving = [group for group in found.kernels if len(group.nodes) == 1 and group.nodes[0].op == "Transpose"]
+    border = {*found.graph.inputs, *found.graph.outputs}
+    assert all(border.intersection((*group.inputs, *group.outputs)) for group in moving)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_groups_run_in_order_and_write_each_value_once(name: str) -> None:
+    found = _partition(name)
+    known = {*found.graph.inputs, *found.graph.constants}
+    for group in found.groups:
+        inputs = group.inputs if isinstance(group, KernelGroup) else tuple(filter(None, group.node.inputs))
+        assert known.issuperset(inputs)
+        known |= set(written(Partition(found.graph, (group,))))
+    assert known.issuperset(found.graph.outputs)
+    assert set(Counter(written(found)).values()) == {1}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_tasks_have_the_types_of_the_graph(name: str) -> None:
+    found = _partition(name)
+    for group in found.kernels:
+        for value, tensor in zip(
+            (*group.inputs, *group.outputs), (*group.task.inputs, *group.task.outputs), strict=True
+        ):
+            known = found.graph.types[value]
+            assert known is not None
+            assert (known.dtype, known.shape) == (tensor.dtype, tensor.shape)
+            assert tensor.is_constant == (value in found.graph.constants)
+
+
+@pytest.mark.parametrize("name", ["bert_tiny", "dcgan"])
+def test_networks_compute_what_onnxruntime_computes(name: str) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = zoo.build(name)
+    inputs = zoo.inputs(model)
+    computed = run_partition(_partition(name), inputs)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for output, expected in zip(session.get_outputs(), session.run(None, inputs), strict=True):
+        np.testing.assert_allclose(computed[output.name], expected, rtol=1e-3, atol=1e-4, err_msg=output.name)
+
+
+@pytest.mark.parametrize("optimized", [False, True])
+@pytest.mark.parametrize("seed", range(NUM_RANDOM))
+def test_random_networks_compute_the_same(seed: int, optimized: bool) -> None:
+    draft = random_network(1000 + seed)
+    graph = load_model(draft.model())
+    computed = run_partition(partition(optimize(graph) if optimized else graph), draft.inputs)
+    for name in graph.outputs:
+        expected = draft.values[name]
+        scale = max(1.0, float(np.abs(expected).max(initial=0)))
+        np.testing.assert_allclose(computed[name], expected, rtol=2e-4, atol=2e-5 * scale, err_msg=name)

@@ -1,0 +1,284 @@
+"""Which tasks a scheduler gives its trials to, on tuners with known curves; and a small run from start to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.tuning.task_scheduler.curves import TARGET, Curve, Curves, falling, network_of, scheduler_of
+from tilewright.errors import NoValidCandidateError, UsageError
+from tilewright.records import latest, read_records
+from tilewright.runtime.build import build
+from tilewright.tuning.task_scheduler import Network, NetworkProgress, TaskScheduler, WeightedTask, scheduler
+from tilewright.tuning.untuned import best_trace
+from tilewright.workloads import parse
+
+
+def final_s(strategy: str, seed: int, trials: int) -> tuple[float, float]:
+    """The latency of a random network after tuning, and its mean on the way."""
+    rng = np.random.default_rng(seed)
+    curves: dict[int, Curve] = {}
+    weights: dict[int, int] = {}
+    for size in range(8, 20):
+        start_s = float(10 ** rng.uniform(-2, 0))
+        curves[size] = falling(start_s, start_s * rng.uniform(0.1, 0.9), rng.uniform(5, 80))
+        weights[size] = int(rng.integers(1, 5))
+    on_the_way: list[float] = []
+    result = scheduler_of([network_of("net", weights)], Curves(curves), strategy=strategy, seed=seed).tune(
+        trials, on_progress=lambda progress: on_the_way.append(progress.latencies_s["net"])
+    )
+    assert result.num_trials == trials
+    return result.latencies_s["net"], float(np.mean(on_the_way))
+
+
+def test_the_gradient_beats_round_robin_at_the_end_and_on_the_way() -> None:
+    ratios = []
+    for seed in range(12):
+        (end_s, mean_s), (other_end_s, other_mean_s) = (
+            final_s(name, seed, 960) for name in ("gradient", "round_robin")
+        )
+        assert end_s <= 1.01 * other_end_s
+        ratios.append((end_s / other_end_s, mean_s / other_mean_s))
+    assert np.mean(ratios, axis=0).max() < 0.98
+
+
+def test_every_task_has_a_first_round_the_heaviest_before_the_others() -> None:
+    seen: list[str] = []
+    curves = Curves({8: falling(1.0, 0.5, 9), 9: falling(5.0, 4.0, 9), 10: falling(2.0, 1.0, 9)})
+    network = network_of("net", {8: 7, 9: 1, 10: 1})
+    scheduler_of([network], curves).tune(48, on_progress=lambda progress: seen.append(progress.task.name))
+    assert seen == ["t8"] * 16 + ["t9"] * 16 + ["t10"] * 16
+
+
+def test_with_few_trials_rounds_are_small() -> None:
+    curves = Curves({size: falling(1.0, 0.5, 9) for size in (8, 9, 10)})
+    scheduler_of([network_of("net", {8: 1, 9: 1, 10: 1})], curves).tune(12)
+    assert curves.num_trials == {8: 4, 9: 4, 10: 4}
+
+
+def test_a_task_that_networks_share_is_tuned_once_for_both() -> None:
+    curves = Curves({8: lambda n: 1.0, 9: lambda n: 2.0, 10: lambda n: 3.0})
+    networks = [network_of("a", {8: 1, 9: 3}), network_of("b", {9: 2, 10: 1})]
+    result = scheduler_of(networks, curves).tune(60)
+    assert len(result.tasks) == 3
+    assert result.latencies_s == pytest.approx({"a": 1.0 + 6.0, "b": 4.0 + 3.0})
+
+
+def test_f2_ends_when_every_network_is_fast_enough() -> None:
+    curves = Curves({8: falling(1.0, 0.1, 20), 9: falling(1.0, 0.1, 20)})
+    networks = [
+        network_of("a", {8: 1}, required_latency_s=0.5),
+        network_of("b", {9: 1}, required_latency_s=2.0),  # which it is from the beginning
+    ]
+    result = scheduler_of(networks, curves, objective="f2").tune(10_000)
+    assert result.latencies_s["a"] < 0.5
+    assert curves.num_trials[8] < 100
+    assert curves.num_trials[9] == 16, "its first round only"
+
+
+def test_f3_weighs_networks_by_their_speed_up() -> None:
+    curves = Curves({8: falling(1.0, 0.1, 200), 9: falling(1.0, 0.1, 200)})
+    networks = [network_of("a", {8: 1}, reference_latency_s=10.0), network_of("b", {9: 8}, reference_latency_s=0.1)]
+    scheduler_of(networks, curves, objective="f3").tune(640)
+    # Speed-ups are relative: a network eight times as slow is not eight times as important.
+    assert curves.num_trials[8] == pytest.approx(curves.num_trials[9], abs=64)
+    curves = Curves(curves.curves)
+    scheduler_of(networks, curves, objective="f1").tune(640)
+    assert curves.num_trials[9] > 2 * curves.num_trials[8]
+
+
+def test_f4_leaves_a_task_that_does_not_improve() -> None:
+    def stops_at_40(n: int) -> float:
+        return 10.0 - min(n, 40) / 40
+
+    curves = Curves({8: stops_at_40, 9: falling(1.0, 0.1, 500)})
+    network = network_of("net", {8: 1, 9: 1})
+    scheduler_of([network], curves, objective="f4", patience_trials=48).tune(2000)
+    assert 40 + 48 <= curves.num_trials[8] < 40 + 48 + 32
+    assert sum(curves.num_trials.values()) == 2000
+    curves = Curves(curves.curves)
+    scheduler_of([network], curves, objective="f1").tune(2000)
+    assert curves.num_trials[8] > 500
+
+
+def test_a_users_function_decides() -> None:
+    curves = Curves({8: falling(1.0, 0.1, 100), 9: falling(1.0, 0.1, 100)})
+    networks = [network_of("a", {8: 1}), network_of("b", {9: 1})]
+    scheduler_of(networks, curves, objective=lambda latencies_s: 100 * latencies_s[0] + latencies_s[1]).tune(800)
+    assert curves.num_trials[8] > 5 * curves.num_trials[9]
+
+
+def test_a_task_whose_space_is_exhausted_drops_out() -> None:
+    curves = Curves({8: lambda n: 9.0, 9: falling(1.0, 0.5, 10)}, num_programs={8: 3})
+    result = scheduler_of([network_of("net", {8: 1, 9: 1})], curves).tune(200)
+    assert curves.num_trials == {8: 3, 9: 197}
+    assert result.num_trials == 200
+    curves = Curves({8: lambda n: 9.0}, num_programs={8: 3})
+    assert scheduler_of([network_of("net", {8: 1})], curves).tune(200).num_trials == 3
+
+
+def test_a_task_that_always_fails_is_given_up_and_estimated() -> None:
+    curves = Curves({8: lambda n: None, 9: falling(2.0, 1.0, 10)})
+    result = scheduler_of([network_of("net", {8: 4, 9: 1})], curves).tune(400)
+    assert curves.num_trials[8] == 3 * 16
+    assert result.tasks[0].best is None
+    assert result.latencies_s["net"] == pytest.approx(4.0 + 1.0, rel=0.01)
+
+
+def test_nothing_valid_at_all_is_an_error() -> None:
+    with pytest.raises(NoValidCandidateError, match="none of 48 candidates is valid .RUN_ERROR 48."):
+        scheduler_of([network_of("net", {8: 1})], Curves({8: lambda n: None})).tune(400)
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Time that passes only with trials."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.left_s: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def advance(self, progress: NetworkProgress) -> None:
+        assert progress.time_left_s is not None
+        self.left_s.append(progress.time_left_s)
+        self.now_s += 1.0
+
+
+def test_a_budget_ends_the_run_and_has_covered_the_heavy_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(scheduler, "time", clock)
+    curves = Curves({size: falling(float(size), 1.0, 30) for size in range(8, 28)})
+    network = network_of("net", dict.fromkeys(range(8, 28), 1))
+    result = scheduler_of([network], curves).tune(budget_s=200, on_progress=clock.advance)
+    covered = {size for size, count in curves.num_trials.items() if count}
+    assert covered == set(range(16, 28)), "12 rounds of 16 seconds; the rest of the time is for finalists"
+    assert result.elapsed_s == 192
+    assert clock.left_s == [200.0 - n for n in range(192)]
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_goes_on_from_the_records(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    network = network_of("net", {8: 1, 9: 2})
+    shapes: dict[int, Curve] = {8: falling(1.0, 0.5, 30), 9: falling(2.0, 0.5, 30)}
+    first = Curves(shapes)
+    scheduler_of([network], first).tune(100, records=path)
+    second = Curves(shapes)
+    result = scheduler_of([network], second).tune(160, records=path)
+    assert result.num_trials == 160
+    assert sum(second.num_trials.values()) == 160
+    assert all(second.num_trials[size] >= count for size, count in first.num_trials.items())
+    assert len(latest(read_records(path))) == 160
+    third = Curves(shapes)
+    scheduler_of([network], third).tune(160, records=path)
+    assert third.num_trials == second.num_trials, "there is nothing left to do"
+    assert [tuner.num_comparisons for tuner in third.tuners.values()] == [0, 0]
+
+
+def test_records_of_one_network_serve_the_next_and_leave_it_its_trials(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    shapes: dict[int, Curve] = {8: falling(4.0, 2.0, 10), 9: falling(4.0, 2.0, 10)}
+    scheduler_of([network_of("first", {8: 1})], Curves(shapes)).tune(320, records=path)
+    curves = Curves(shapes)
+    result = scheduler_of([network_of("second", {8: 1, 9: 1})], curves).tune(160, records=path)
+    assert result.num_trials == 160
+    assert curves.num_trials[8] <= 320 + 32, "it is tuned already"
+    assert curves.num_trials[9] >= 160 - 32
+
+
+def test_an_interrupt_is_raised_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+
+    def interrupted(n: int) -> float:
+        if n == 20:
+            raise KeyboardInterrupt
+        return 5.0 - n / 10
+
+    network = network_of("net", {8: 1, 9: 1})
+    with pytest.raises(KeyboardInterrupt):
+        scheduler_of([network], Curves({8: interrupted, 9: lambda n: 1.0})).tune(400, records=path)
+    before = list(read_records(path))
+    assert len(before) == 16 + 16 + 4
+    curves = Curves({8: lambda n: 5.0 - n / 10, 9: lambda n: 1.0})
+    scheduler_of([network], curves).tune(64, records=path)
+    assert list(read_records(path))[: len(before)] == before
+    assert sum(curves.num_trials.values()) == 64
+
+
+def test_finalists_are_compared_only_where_they_are_close() -> None:
+    curves = Curves({8: lambda n: 1.0 if n == 5 else 2.0, 9: lambda n: 1.0 + n % 3 / 100})
+    scheduler_of([network_of("net", {8: 1, 9: 1})], curves).tune(40)
+    assert curves.tuners[8].num_comparisons == 0
+    assert curves.tuners[9].num_comparisons == 1
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def test_progress_tells_where_the_run_stands() -> None:
+    seen: list[NetworkProgress] = []
+    curves = Curves({8: lambda n: 4.0 - n / 100, 9: lambda n: 1.0})
+    scheduler_of([network_of("net", {8: 2, 9: 1})], curves).tune(32, on_progress=seen.append)
+    first, last = seen[0], seen[-1]
+    assert (first.num_trials, first.max_trials, first.num_tasks, first.num_unmeasured) == (1, 32, 2, 1)
+    assert first.latencies_s == pytest.approx({"net": 2 * 4.0 + 1.0})
+    assert (last.num_trials, last.num_unmeasured, last.statuses) == (32, 0, {"OK": 32})
+    assert last.latencies_s == pytest.approx({"net": 2 * 3.85 + 1.0})
+    assert last.task.name == "t9"
+    assert last.time_left_s == 0.0
+
+
+def test_wrong_arguments_are_named() -> None:
+    network = network_of("net", {8: 1})
+    curves = Curves({8: lambda n: 1.0})
+    with pytest.raises(UsageError, match="at least one network"):
+        TaskScheduler([])
+    with pytest.raises(UsageError, match="two networks are called 'net'"):
+        TaskScheduler([network, network])
+    with pytest.raises(UsageError, match="unknown scheduling strategy 'greedy'; use one of: gradient, round_robin"):
+        TaskScheduler([network], strategy="greedy")
+    with pytest.raises(UsageError, match="threads is 0"):
+        TaskScheduler([network], threads=0)
+    with pytest.raises(UsageError, match="trials is 0"):
+        scheduler_of([network], curves).tune(0)
+    with pytest.raises(UsageError, match="budget_s is -1"):
+        scheduler_of([network], curves).tune(budget_s=-1)
+
+
+def test_networks_without_tasks_need_no_tuning() -> None:
+    assert TaskScheduler([Network("views", ())]).tune().latencies_s == {"views": 0.0}
+
+
+def test_tasks_of_two_networks_are_tuned_from_start_to_end(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    shared, other = parse("gmm:24x32x40"), parse("sfm:1x16x32")
+    networks = [
+        Network("a", (WeightedTask(shared, 2),)),
+        Network("b", (WeightedTask(shared, 1), WeightedTask(other, 1))),
+    ]
+    statuses: list[str] = []
+    result = TaskScheduler(networks, target=TARGET, threads=1).tune(
+        12, records=path, on_progress=lambda progress: statuses.append(progress.last.status)
+    )
+    assert statuses == ["OK"] * 12
+    assert {tuned.num_trials for tuned in result.tasks} == {6}
+    first, second = (tuned.latency_s for tuned in result.tasks)
+    assert result.latencies_s == pytest.approx({"a": 2 * first, "b": first + second})
+    a, b = (np.random.default_rng(0).normal(size=t.shape).astype(np.float32) for t in shared.inputs)
+    best = result.tasks[0].best
+    assert best is not None
+    assert best.workload == "a/gmm_24x32x40"
+    trace = best_trace(read_records(path), shared, TARGET, 1)
+    np.testing.assert_allclose(build(trace.apply(shared), TARGET, 1)(a, b), a @ b, rtol=1e-4, atol=1e-4)
+    resumed = TaskScheduler(networks, target=TARGET, threads=1).tune(16, records=path)
+    assert resumed.num_trials == 16
+    assert len(latest(read_records(path))) == 16

@@ -1,0 +1,239 @@
+"""Tuning as a whole: it finds valid programs, keeps records, resumes, and survives being stopped."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright import te
+from tilewright.cost_model import RandomModel
+from tilewright.errors import NoValidCandidateError, TilewrightError
+from tilewright.measure import MeasureOptions
+from tilewright.records import RecordLog, fastest, latest, read_records
+from tilewright.schedule import Trace
+from tilewright.space import plain_schedule
+from tilewright.te import Task
+from tilewright.tuning.tuner import Progress, tune
+from tilewright.tuning.untuned import default_trace
+from tilewright.workloads import parse
+
+TASK = parse("gmm:48x40x56")
+NEVER_BUILDS = MeasureOptions(compiler="tests.failing_compiler:compile_nothing")
+
+
+def test_the_result_compiles_to_a_kernel_that_computes_the_task() -> None:
+    seen: list[Progress] = []
+    result = tune(TASK, trials=24, threads=1, seed=1, on_progress=seen.append)
+    assert len(result.records) == 24
+    assert [p.num_trials for p in seen] == list(range(1, 25))
+    assert result.best.latency_s is not None
+    a, b = (np.random.default_rng(0).normal(size=t.shape).astype(np.float32) for t in TASK.inputs)
+    np.testing.assert_allclose(result.compile()(a, b), a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_the_result_prints_as_a_few_lines(tmp_path: Path) -> None:
+    result = tune(TASK, trials=2, threads=1, records=tmp_path / "gmm.jsonl")
+    best = replace(result.best, latency_s=1e-5)
+    shown = replace(result, best=best, elapsed_s=1.25, path="gmm.jsonl")
+    assert result.path == str(tmp_path / "gmm.jsonl")
+    assert str(shown).splitlines() == [
+        f"task: {TASK.name}",
+        "best: 0.01 ms, 21.5 GFLOP/s on 1 threads",
+        "trials: 2 in 1.2 s",
+        "records: gmm.jsonl",
+    ]
+    assert str(replace(shown, path=None)).splitlines()[-1] == "trials: 2 in 1.2 s"
+    assert repr(shown) == f"<TuneResult of {TASK.name}: 0.01 ms, 21.5 GFLOP/s after 2 trials>"
+
+
+def test_any_expression_is_tuned_the_same_way() -> None:
+    x = te.placeholder((30, 70), name="X")
+    k = te.reduce_axis(70, name="k")
+    top = te.compute((30,), lambda i: te.max(x[i, k], axis=k), name="T")
+    out = te.compute((30, 70), lambda i, j: te.exp(x[i, j] - top[i]), name="out")
+    result = tune(Task([x], [out]), trials=6, threads=2)
+    a = np.random.default_rng(0).normal(size=(30, 70)).astype(np.float32)
+    np.testing.assert_allclose(result.compile()(a), np.exp(a - a.max(axis=1, keepdims=True)), rtol=1e-5)
+
+
+def test_a_second_run_goes_on_from_the_records(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    first = tune(TASK, trials=10, records=path, threads=1)
+    second = tune(TASK, trials=20, records=path, threads=1)
+    assert [r.trace for r in second.records[:10]] == [r.trace for r in first.records]
+    assert len(latest(read_records(path))) == 20
+    assert len(list(read_records(path))) == 30, (
+        "nothing is lost, and only the 5 last finalists of a run are measured again"
+    )
+    third = tune(TASK, trials=20, records=path, threads=1)
+    assert len(latest(read_records(path))) == 20
+    assert fastest(read_records(path)) is not None
+    assert third.best.latency_s is not None
+
+
+def test_a_record_that_does_not_apply_is_set_aside_and_tuning_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    first = tune(TASK, trials=3, records=path, threads=1)
+    illegal = Trace.from_json([{"step": "unroll", "stage": "nowhere", "arguments": ["i"]}])
+    RecordLog(path).append(replace(first.best, trace=illegal, latency_s=1e-9))
+    line = len(path.read_text().splitlines())
+    with pytest.warns(UserWarning, match=f"records.jsonl:{line}: the record is set aside.*there is no stage 'nowhere'"):
+        result = tune(TASK, trials=4, records=path, threads=1)
+    assert len(result.records) == 4
+    assert result.best.trace != illegal
+
+
+def test_records_of_the_same_task_under_other_names_count(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tune(TASK, trials=10, records=path, threads=1)
+    left, right = te.placeholder((48, 56), name="left"), te.placeholder((56, 40), name="right")
+    inner = te.reduce_axis(56, name="inner")
+    product = te.compute((48, 40), lambda y, x: te.sum(left[y, inner] * right[inner, x], axis=inner), name="product")
+    task = Task([left, right], product)
+    assert task.hash == TASK.hash
+    result = tune(task, trials=10, records=path, threads=1)
+    assert len(result.records) == 10, "no trial is made again"
+    a, b = (np.random.default_rng(0).normal(size=t.shape).astype(np.float32) for t in task.inputs)
+    np.testing.assert_allclose(result.compile()(a, b), a @ b, rtol=1e-4, atol=1e-4)
+    again = tune(TASK, trials=10, records=path, threads=1)
+    assert len(again.records) == 10, "a program under two names is one"
+
+
+def test_records_of_other_threads_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tune(TASK, trials=4, records=path, threads=1)
+    assert len(tune(TASK, trials=4, records=path, threads=2).records) == 4
+    assert len(latest(read_records(path))) == 8
+
+
+@pytest.mark.parametrize("search", ["random", "evolutionary"])
+def test_strategies_and_models_are_chosen_by_name_or_instance(search: str) -> None:
+    result = tune(TASK, trials=20, threads=1, search=search, cost_model=RandomModel(seed=0))
+    assert result.best.status == "OK"
+
+
+def test_a_budget_ends_the_run_early() -> None:
+    start = time.monotonic()
+    result = tune(TASK, trials=100_000, threads=1, budget_s=1.0)
+    assert len(result.records) < 100_000
+    assert time.monotonic() - start < 60
+
+
+def test_nothing_valid_says_how_often_and_why() -> None:
+    with pytest.raises(NoValidCandidateError) as error:
+        tune(TASK, trials=3, threads=1, measure=NEVER_BUILDS)
+    assert "none of 3 candidates is valid (BUILD_ERROR 3)" in str(error.value)
+    assert "this compiler builds nothing" in str(error.value)
+
+
+@pytest.mark.parametrize("search", ["evolutionary", "random"])
+def test_a_space_without_legal_candidates_leaves_the_plain_program(
+    monkeypatch: pytest.MonkeyPatch, search: str
+) -> None:
+    for module in ("tuning.untuned", "search.base", "search.evolutionary"):
+        monkeypatch.setattr(f"tilewright.{module}.is_legal", lambda schedule, n, target: np.zeros(n, np.bool_))
+    result = tune(TASK, trials=4, threads=1, search=search)
+    assert [record.status for record in result.records] == ["OK"]
+    assert result.best.trace == plain_schedule(TASK, result.target, 1).trace
+
+
+def start_tuner(path: Path, trials: int, max_file_bytes: int | None = None) -> subprocess.Popen[str]:
+    # A shell starts background jobs with interrupts ignored, and those who run tests may be one.
+    command = [
+        "env",
+        "--default-signal=INT",
+        sys.executable,
+        "-m",
+        "tilewright",
+        "tune",
+        "gmm:96x96x96",
+        "--threads",
+        "1",
+    ]
+    command += ["--trials", str(trials), "--records", str(path)]
+    if max_file_bytes is not None:  # a disk that is full for this process
+        command = ["prlimit", f"--fsize={max_file_bytes}", *command]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_records(path: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if path.exists() and len(path.read_bytes().splitlines()) > count:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"no {count} records within a minute")
+
+
+def test_killed_with_9_and_resumed_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tuner = start_tuner(path, 400)
+    wait_for_records(path, 20)
+    tuner.kill()
+    tuner.communicate()
+    before = list(read_records(path))
+    assert len(before) >= 20
+    resumed = start_tuner(path, len(before) + 10)
+    output, errors = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, errors
+    after = list(read_records(path))
+    assert after[: len(before)] == before
+    assert len(latest(after)) == len(before) + 10
+    assert len(after) == len(before) + 10 + 5, "and the last finalists, measured again"
+    assert "best:" in output
+    assert "s = tw.Schedule(task)" in output
+
+
+def test_interrupted_it_saves_says_so_and_leaves_no_process(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tuner = start_tuner(path, 5000)
+    wait_for_records(path, 20)
+    tuner.send_signal(signal.SIGINT)
+    _, errors = tuner.communicate(timeout=60)
+    assert tuner.returncode == 130
+    assert "every finished trial is in" in errors
+    assert errors.splitlines()[-1] == f"the best so far: tilewright records best {path}"
+    assert len(list(read_records(path))) >= 20
+    children = subprocess.run(["pgrep", "-P", str(tuner.pid)], capture_output=True, text=True, check=False)
+    assert children.stdout == ""
+
+
+def test_two_tuners_share_a_record_file(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    both = [start_tuner(path, 40) for _ in range(2)]
+    for tuner in both:
+        _, errors = tuner.communicate(timeout=180)
+        assert tuner.returncode == 0, errors
+    assert len(list(read_records(path))) >= 40
+
+
+def test_a_full_disk_ends_the_run_plainly_and_keeps_what_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    one = tune(TASK, trials=1, threads=1).records[0]
+    log = RecordLog(path)
+    while not path.exists() or path.stat().st_size < 385_000:
+        log.extend([one] * 4)
+    before = len(list(read_records(path)))
+    tuner = start_tuner(path, 400, max_file_bytes=400_000)
+    _, errors = tuner.communicate(timeout=120)
+    assert tuner.returncode == 1
+    assert "Traceback" not in errors
+    assert f"the record file {path} cannot be used" in errors
+    assert len(list(read_records(path))) > before
+
+
+def test_a_device_is_no_record_file() -> None:
+    with pytest.raises(TilewrightError, match="is no regular file"):
+        tune(TASK, trials=1, records="/dev/full")
+
+
+def test_the_program_of_the_untuned_task_is_the_first_trial() -> None:
+    result = tune(TASK, trials=4, threads=1)
+    assert result.records[0].trace == default_trace(TASK, result.target, threads=1)
