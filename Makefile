@@ -5,10 +5,10 @@ SECONDS ?= 600
 RESULTS ?= results
 TORCH   := torch==2.13.0
 
-BIN             := .venv/bin
-INSTALLED       := .venv/.installed
-PEERS_INSTALLED := .venv/.peers-installed
-NATIVE          := $(wildcard src/tilewright/runtime/native/*.[ch])
+BIN       := .venv/bin
+INSTALLED := .venv/.installed
+DEVELOP   := .venv/.develop-installed
+NATIVE    := $(wildcard src/tilewright/runtime/native/*.[ch])
 
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
@@ -30,25 +30,25 @@ help:
 	@echo "make qemu    only the tests that run aarch64 code"
 	@echo "make hooks   install the pre-commit hooks"
 
-install: $(INSTALLED)
+install: $(DEVELOP)
 
 # Depends on the C sources too: an editable install builds the extension once, in place.
 $(INSTALLED): pyproject.toml setup.py $(NATIVE)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { \
 	  rm -rf .venv; echo "make: $(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-# torch alone first, so that its pin decides before anything else is resolved.
-$(PEERS_INSTALLED): $(INSTALLED)
+# The tools and the peers: tests compare with them. torch alone first, so that its pin decides before anything else.
+$(DEVELOP): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet '$(TORCH)'
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
 demo: $(INSTALLED)
 	$(BIN)/python -m examples.demo
 
-test: $(INSTALLED) cross-tools
+test: $(DEVELOP) cross-tools
 	@if $(HAVE_CROSS); then \
 	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8; \
 	else \
@@ -56,40 +56,40 @@ test: $(INSTALLED) cross-tools
 	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not qemu"; \
 	fi
 
-lint: $(INSTALLED)
+lint: $(DEVELOP)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-format: $(INSTALLED)
+format: $(DEVELOP)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(PEERS_INSTALLED)
+bench: $(DEVELOP)
 	$(BIN)/python -m benchmarks.kernels
 
-bench-tuning: $(PEERS_INSTALLED)
+bench-tuning: $(DEVELOP)
 	$(BIN)/python -m benchmarks.tuning
 
-bench-scoring: $(PEERS_INSTALLED)
+bench-scoring: $(DEVELOP)
 	$(BIN)/python -m benchmarks.scoring
 
-bench-operators: $(PEERS_INSTALLED)
+bench-operators: $(DEVELOP)
 	$(BIN)/python -m benchmarks.operators --records $(RESULTS)/operators
 
-bench-efficiency: $(PEERS_INSTALLED)
+bench-efficiency: $(DEVELOP)
 	$(BIN)/python -m benchmarks.sample_efficiency --records $(RESULTS)/efficiency
 
-bench-ablation: $(PEERS_INSTALLED)
+bench-ablation: $(DEVELOP)
 	$(BIN)/python -m benchmarks.ablation --records $(RESULTS)/ablation --plot $(RESULTS)/ablation.png
 
-bench-networks: $(PEERS_INSTALLED)
+bench-networks: $(DEVELOP)
 	$(BIN)/python -m benchmarks.networks --records $(RESULTS)/networks
 
-bench-scheduler: $(PEERS_INSTALLED)
+bench-scheduler: $(DEVELOP)
 	$(BIN)/python -m benchmarks.scheduling --records $(RESULTS)/scheduler --plot $(RESULTS)/scheduler.png
 
-bench-loading: $(PEERS_INSTALLED)
+bench-loading: $(DEVELOP)
 	$(BIN)/python -m benchmarks.loading
 
 bench-importing: $(INSTALLED)
@@ -97,10 +97,10 @@ bench-importing: $(INSTALLED)
 
 bench-tuner: bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation
 
-fuzz: $(INSTALLED)
+fuzz: $(DEVELOP)
 	$(BIN)/python -m tilewright.testing.fuzz all --seconds $(SECONDS) --jobs 2
 
-qemu: $(INSTALLED) cross-tools
+qemu: $(DEVELOP) cross-tools
 	@$(HAVE_CROSS) || { echo "make: install the Debian packages $(CROSS_PACKAGES) first" >&2; exit 1; }
 	$(BIN)/python -m pytest -m qemu
 
@@ -111,7 +111,7 @@ cross-tools:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $(CROSS_PACKAGES) >/dev/null; \
 	} || echo "apt-get failed"
 
-hooks: $(INSTALLED)
+hooks: $(DEVELOP)
 	$(BIN)/pre-commit install
 
 clean:

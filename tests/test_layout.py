@@ -82,3 +82,8 @@ def test_a_room_imports_only_those_before_it(room: str) -> None:
         if room_of(module) not in before
     ]
     assert not wrong
+
+
+def test_no_test_is_left_out_for_a_missing_library() -> None:
+    skips = "importor" + "skip"
+    assert [path for path in sorted(Path(__file__).parent.rglob("*.py")) if skips in path.read_text()] == []

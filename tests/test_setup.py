@@ -16,7 +16,6 @@ NATIVE = "src/tilewright/runtime/native"
 
 def build(folder: Path, compiler: str) -> subprocess.CompletedProcess[str]:
     """A build in a copy of what it takes."""
-    pytest.importorskip("setuptools")
     shutil.copy(ROOT / "setup.py", folder)
     shutil.copytree(ROOT / NATIVE, folder / NATIVE)
     return subprocess.run(

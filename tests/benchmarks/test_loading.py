@@ -23,7 +23,6 @@ def case(ours: list[Sample], theirs: list[Sample] | None = None) -> Case:
 
 
 def test_both_libraries_load_the_model_and_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip(PEER)
     model = write_tiny_model(tmp_path)
     loading.main(["--model", model, "--runs", "2", "--threads", "1", "--format", "json"])
     (found,) = json.loads(capsys.readouterr().out)["cases"]

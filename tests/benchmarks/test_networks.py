@@ -41,8 +41,6 @@ def cases(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_a_network_is_tuned_once_timed_each_time_and_reported(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for library in networks.LIBRARIES:
-        pytest.importorskip(library)
     networks.main(options)
     (first,) = cases(capsys)
     assert first["failure"] == ""

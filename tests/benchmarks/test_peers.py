@@ -31,7 +31,6 @@ def test_parallel_copy_copies_everything(threads: int) -> None:
 
 
 def test_torch_depthwise_matches_the_reference() -> None:
-    pytest.importorskip("torch")
     x, w = random(1, 6, 7, 16), random(3, 3, 16)
     calls = peers.torch_depthwise(x, w)
     assert len(calls) == 3
@@ -40,14 +39,12 @@ def test_torch_depthwise_matches_the_reference() -> None:
 
 
 def test_torch_softmax_matches_the_reference() -> None:
-    pytest.importorskip("torch")
     x = random(4, 33)
     for call in peers.torch_softmax(x).values():
         np.testing.assert_allclose(np.asarray(call()), references.softmax(x), rtol=1e-5)
 
 
 def test_torch_layer_norm_matches_the_reference() -> None:
-    pytest.importorskip("torch")
     x, gamma, beta = random(4, 33), random(33), random(33)
     for call in peers.torch_layer_norm(x, gamma, beta).values():
         np.testing.assert_allclose(np.asarray(call()), references.layer_norm(x, gamma, beta), atol=1e-5)

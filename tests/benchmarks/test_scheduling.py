@@ -119,7 +119,6 @@ def test_results_are_read_back(tmp_path: Path) -> None:
 
 
 def test_the_curves_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     path = tmp_path / "plot.png"
     scheduling_report.plot([GOOD, GOOD], SETTINGS, path)
     assert path.read_bytes().startswith(b"\x89PNG")

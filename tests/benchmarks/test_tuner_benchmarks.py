@@ -45,7 +45,6 @@ def test_scoring_counts_candidates(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 def test_operators_keep_what_they_have_and_report_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("torch")
 
     def suite(batch: int) -> Sequence[tuple[str, Task]]:
         return [(w, workloads.parse(w)) for w in (f"sfm:{batch}x8x16", f"c2d:{batch}x5x5x4,8,3x3,s1,p1")]
@@ -87,7 +86,6 @@ def test_ablation_has_a_curve_for_every_variant(tmp_path: Path, capsys: pytest.C
 
 
 def test_ablation_draws_a_plot(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     path = tmp_path / "plot.png"
     ablation.plot([ablation.Curve("full", (1.0, 2.0))], "gmm:16x16x16", path)
     assert path.read_bytes().startswith(b"\x89PNG")

@@ -31,7 +31,6 @@ def test_next_to_numpy_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_next_to_torch(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("torch")
     assert main(["bench", "dep:1x6x6x16,3x3,s1,p1", "--against", "torch,numpy", *SHORT]) == 0
     assert "torch channels last" in capsys.readouterr().out
 

@@ -32,7 +32,6 @@ def test_the_network_alone(model: str, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_next_to_onnxruntime_as_json(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("onnxruntime")
     assert main(["bench", model, "--against", "onnxruntime", "--format", "json", *SHORT]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in printed["rows"]] == ["tilewright", "onnxruntime"]
@@ -41,7 +40,6 @@ def test_next_to_onnxruntime_as_json(model: str, capsys: pytest.CaptureFixture[s
 
 
 def test_a_compiled_model_with_what_it_was_made_of(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("onnxruntime")
     assert main(["compile", model, "--threads", "1"]) == 0
     assert main(["bench", "tiny.tw", "--against", "onnxruntime", "--model", model, *SHORT]) == 0
     printed = capsys.readouterr().out
@@ -65,7 +63,6 @@ def test_a_library_that_cannot_load_the_model_says_why(
     library: str, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """None of them trains, and ours does so on the reference evaluator."""
-    pytest.importorskip(library)
     text = """<ir_version: 8, opset_import: ["" : 20, "ai.onnx.preview.training" : 1]>
     step (float r, int64 t, float[3] x, float[3] g, float[3] h) => (float[3] y, float[3] k)
     { y, k = ai.onnx.preview.training.Adagrad <epsilon = 0.5, norm_coefficient = 0.1> (r, t, x, g, h) }"""

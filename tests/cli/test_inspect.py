@@ -106,7 +106,6 @@ def test_an_unknown_workload_is_wrong_usage(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_tasks_of_a_network_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("onnx")
     assert main(["inspect", "zoo:dcgan", "--tasks"]) == 0
     printed = capsys.readouterr().out
     assert "input input: float32[1, 100, 1, 1]\noutput output: float32[1, 3, 64, 64]\n" in printed
@@ -118,7 +117,8 @@ def test_the_tasks_of_a_network_are_listed(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_shapes_that_a_model_leaves_open_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    onnx = pytest.importorskip("onnx")
+    import onnx
+
     path = tmp_path / "open.onnx"
     text = '<ir_version: 8, opset_import: ["" : 18]> open (float[n,4] x) => (int64[2,m] y) { y = NonZero(x) }'
     onnx.save(onnx.parser.parse_model(text), path)
@@ -134,7 +134,8 @@ def test_shapes_that_a_model_leaves_open_are_given(tmp_path: Path, capsys: pytes
 def test_a_model_with_open_dimensions_shows_how_to_give_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    onnx = pytest.importorskip("onnx")
+    import onnx
+
     monkeypatch.chdir(tmp_path)
     text = '<ir_version: 8, opset_import: ["" : 18]> net (float[n,4] x, float[m] b) => (float[n,k] y) { y = Relu(x) }'
     onnx.save(onnx.parser.parse_model(text), "net.onnx")
@@ -155,7 +156,8 @@ def test_a_model_with_open_dimensions_shows_how_to_give_them(
 def test_outputs_of_any_kind_are_described_before_shapes_are_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    onnx = pytest.importorskip("onnx")
+    import onnx
+
     path = tmp_path / "net.onnx"
     text = (
         '<ir_version: 8, opset_import: ["" : 18]> net (float[n] x, float[] c, float y) => (seq(float[n]) s) '
@@ -174,7 +176,8 @@ def test_outputs_of_any_kind_are_described_before_shapes_are_known(
 def test_a_dimension_is_given_by_name_to_every_command(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    onnx = pytest.importorskip("onnx")
+    import onnx
+
     monkeypatch.chdir(tmp_path)
     text = '<ir_version: 8, opset_import: ["" : 18]> net (float[n,4] x) => (float[n,4] y) { y = Relu(x) }'
     onnx.save(onnx.parser.parse_model(text), "net.onnx")

@@ -70,7 +70,8 @@ def test_a_loaded_model_computes_the_same(model: CompiledModel, path: Path) -> N
 
 
 def test_fallbacks_and_their_constants_come_back(tmp_path: Path) -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
+    import ml_dtypes
+
     net = Network("mixed")
     x = net.relu(net.input("x", (2, 3)), "a")
     net.constant("axis", np.array(1, np.int64))

@@ -62,7 +62,9 @@ def test_what_is_no_provider_is_named(model: CompiledModel, options: dict[str, A
 
 
 def test_the_threads_of_session_options_count(model: CompiledModel) -> None:
-    options = pytest.importorskip("onnxruntime").SessionOptions()
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
     InferenceSession(model, sess_options=options)
     options.intra_op_num_threads = 600
     with pytest.raises(UsageError, match="threads is 600"):

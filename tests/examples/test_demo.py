@@ -42,7 +42,6 @@ def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_before_after_and_onnxruntime_are_shown(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("onnxruntime")
     assert demo.main(arguments) == 0
     printed = capsys.readouterr()
     title, tuning, _, header, before, after, library, _, verdict, next_step = printed.out.splitlines()

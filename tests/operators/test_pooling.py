@@ -49,7 +49,8 @@ def _attributes(num: int, options: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("storage_order", [0, 1])
 @pytest.mark.parametrize(("num", "options"), MAX_CASES)
 def test_max_pools_and_their_indices_agree_with_torch(num: int, options: dict[str, Any], storage_order: int) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     sizes = (7, 9, 6)[:num]
     x = uniform(np.random.default_rng(0), 2, 3, *sizes)
     function = getattr(torch.nn.functional, f"max_pool{num}d")
@@ -64,7 +65,8 @@ def test_max_pools_and_their_indices_agree_with_torch(num: int, options: dict[st
 @pytest.mark.parametrize("is_padding_counted", [True, False])
 @pytest.mark.parametrize(("num", "options"), AVERAGE_CASES)
 def test_average_pools_agree_with_torch(num: int, options: dict[str, Any], is_padding_counted: bool) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x = uniform(np.random.default_rng(0), 2, 3, *(7, 9, 6)[:num])
     function = getattr(torch.nn.functional, f"avg_pool{num}d")
     expected = function(torch.from_numpy(x), count_include_pad=is_padding_counted, **options).numpy()

@@ -69,7 +69,6 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
 @pytest.mark.parametrize("library", NETWORK_LIBRARIES)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_library_computes_what_the_model_says(library: str, name: str) -> None:
-    pytest.importorskip(library)
     model = MODELS[name]()
     inputs = zoo.inputs(model)
     expected = ReferenceEvaluator(model).run(None, inputs)
@@ -80,7 +79,6 @@ def test_a_library_computes_what_the_model_says(library: str, name: str) -> None
 
 @pytest.mark.parametrize("library", NETWORK_LIBRARIES)
 def test_a_result_stays_as_it_is_while_the_next_is_computed(library: str) -> None:
-    pytest.importorskip(library)
     model = image_network()
     peer = network_peer(library, model, threads=1)
     first = peer.run(zoo.inputs(model, seed=0))
@@ -93,8 +91,6 @@ def test_a_result_stays_as_it_is_while_the_next_is_computed(library: str) -> Non
 
 @pytest.mark.parametrize("name", ["mobilenet_v2", "inception_v3", "resnet3d_18"])
 def test_torch_agrees_with_onnxruntime_on_the_networks_of_the_zoo(name: str) -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("onnxruntime")
     model = zoo.build(name)
     inputs = zoo.inputs(model)
     found, expected = (network_peer(library, model, threads=2).run(inputs) for library in ("torch", "onnxruntime"))
@@ -103,7 +99,8 @@ def test_torch_agrees_with_onnxruntime_on_the_networks_of_the_zoo(name: str) -> 
 
 
 def test_torch_runs_on_as_many_threads_as_asked_for_whoever_changed_them() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     model = sequence_network()
     before = torch.get_num_threads()
     peer = network_peer("torch", model, threads=2)
@@ -134,7 +131,6 @@ def refused_by_torch(write: Callable[[Net, Value], Value]) -> ModelProto:
     ],
 )
 def test_torch_says_what_it_cannot_run(write: Callable[[Net, Value], Value], reason: str) -> None:
-    pytest.importorskip("torch")
     with pytest.raises(PeerError, match=f"torch is not given this model: .*{reason}"):
         network_peer("torch", refused_by_torch(write), threads=1)
 
@@ -184,14 +180,12 @@ def unreadable() -> ModelProto:
 @pytest.mark.parametrize("library", NETWORK_LIBRARIES)
 @pytest.mark.parametrize("make", [foreign_operator, unreadable])
 def test_a_model_that_a_library_cannot_load_is_refused(library: str, make: Callable[[], ModelProto]) -> None:
-    pytest.importorskip(library)
     with pytest.raises(PeerError, match=rf"^{library} (cannot load|is not given) this model: .+$"):
         network_peer(library, make(), threads=1)
 
 
 @pytest.mark.parametrize("library", NETWORK_LIBRARIES)
 def test_a_model_that_a_library_cannot_run_is_refused(library: str) -> None:
-    pytest.importorskip(library)
     peer = network_peer(library, sequence_network(), threads=1)
     with pytest.raises(PeerError, match=f"^{library} cannot run this model: .+$"):
         peer.run({"input": np.zeros((2, 5, 7), np.float32)})

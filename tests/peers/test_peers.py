@@ -45,7 +45,6 @@ def results(workload: str, library: str) -> tuple[np.ndarray, dict[str, np.ndarr
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_every_way_of_torch_computes_the_workload(workload: str) -> None:
-    pytest.importorskip("torch")
     expected, found = results(workload, "torch")
     assert found
     for name, result in found.items():

@@ -136,7 +136,8 @@ def test_softmax_from_opset_13_takes_one_axis(axis: int) -> None:
 
 @pytest.mark.parametrize("group", [1, 2, 4])
 def test_transposed_convolution_in_groups(group: int) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     x, w, b = random((2, 4, 5, 5)), random((4, 3, 2, 2), 1), random((3 * group,), 2)
     tensors = [torch.from_numpy(array) for array in (x, w, b)]
     expected = torch.nn.functional.conv_transpose2d(*tensors, stride=2, groups=group).numpy()
