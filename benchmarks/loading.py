@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks import arguments
 from benchmarks.machine import describe_machine
 from benchmarks.table import heading, markdown
-from tilewright.cli.arrays import random_inputs, write_npz
+from tilewright.cli.arrays import write_npz
 from tilewright.cli.comparison import check_agreement
-from tilewright.cli.network import read_onnx
 from tilewright.deploy.artifact import save
-from tilewright.network import compile_network
+from tilewright.network import compile_network, read_network
+from tilewright.zoo import inputs_for
 
 METHOD = (
     "Each run is a new process that imports its library and NumPy, loads the model from its file, and computes one "
@@ -139,11 +139,11 @@ def _write_files(model: str, folder: Path, threads: int) -> dict[str, Path]:
     """The file that each library loads, and the inputs for all."""
     print(f"{model}: compiling with zero trials", file=sys.stderr, flush=True)
     files = {OURS: folder / "model.tw", PEER: folder / "model.onnx"}
-    source = read_onnx(model)
+    source = read_network(model)
     files[PEER].write_bytes(source.SerializeToString())
     compiled = compile_network(source, threads=threads)
     save(compiled, files[OURS])
-    write_npz(str(folder / "inputs.npz"), random_inputs(compiled.inputs, source))
+    write_npz(str(folder / "inputs.npz"), inputs_for(compiled.input_types, source))
     return files
 
 

@@ -24,15 +24,14 @@ from benchmarks.suite import Suite, geometric_mean, milliseconds
 from benchmarks.table import heading, markdown
 from benchmarks.timing import METHOD as TURNS
 from benchmarks.tuned_network import Point, close_after_s, tune_network
-from tilewright.cli.arrays import random_inputs
 from tilewright.cli.comparison import check_agreement
-from tilewright.cli.network import base_name, compile_partition, open_session, read_onnx
 from tilewright.errors import TilewrightError
-from tilewright.network import InferenceSession, partition_network
+from tilewright.network import InferenceSession, compile_partition, name_of, partition_network, read_network
 from tilewright.partition.groups import Partition
 from tilewright.peers import NetworkPeer, network_peer, settle_s, take_turns
 from tilewright.runtime import Timing
 from tilewright.target import Target
+from tilewright.zoo import inputs_for
 
 NETWORKS = (
     "zoo:resnet18",
@@ -91,10 +90,10 @@ def run(network: str, options: argparse.Namespace) -> Row:
     """Tune one network, check what it computes with zero trials and tuned, and time all in turns."""
     row = Row(network, options.threads, options.budget)
     target = Target.native()
-    records = options.records / f"{base_name(network)}.jsonl"
+    records = options.records / f"{name_of(network)}.jsonl"
     try:
         partition, points = tune_network(
-            base_name(network), partial(partition_network, network), records,
+            name_of(network), partial(partition_network, network), records,
             budget_s=options.budget, target=target, threads=options.threads, seed=options.seed,
         )  # fmt: skip
         row = _with_tuning(row, len(partition.tasks), points)
@@ -107,12 +106,12 @@ def measure(
     network: str, partition: Partition, records: Path, target: Target, threads: int, rounds: int
 ) -> dict[str, Timing]:
     """The time of each of us and of the libraries, on the same inputs."""
-    model = read_onnx(network)
+    model = read_network(network)
     sessions = {
-        name: open_session(compile_partition(partition, source, target, threads).model)
+        name: InferenceSession(compile_partition(partition, source, target, threads).model)
         for name, source in (("untuned", None), ("tuned", str(records)))
     }
-    inputs = random_inputs(sessions["tuned"].model.inputs, model)
+    inputs = inputs_for(sessions["tuned"].model.input_types, model)
     peers = {library: network_peer(library, model, threads) for library in LIBRARIES}
     for name, session in sessions.items():
         check_outputs(name, session, peers, inputs)

@@ -22,10 +22,8 @@ from benchmarks.objective_curve import Again, Weights, curve, improvements, meas
 from benchmarks.scheduling_report import Run, Seed, Settings
 from benchmarks.tuned import file_name
 from benchmarks.tuned_network import subject_of
-from tilewright.cli.arrays import random_inputs
-from tilewright.cli.network import base_name, compile_partition, open_session, read_onnx
 from tilewright.measure import Measurer
-from tilewright.network import partition_network
+from tilewright.network import InferenceSession, compile_partition, name_of, partition_network, read_network
 from tilewright.partition.groups import Partition
 from tilewright.peers import take_turns
 from tilewright.records import Record, RecordLog, fastest
@@ -33,6 +31,7 @@ from tilewright.target import Target
 from tilewright.te import Task
 from tilewright.tuning.task_scheduler import Network, NetworkProgress, NetworksResult, Standing, TaskScheduler
 from tilewright.tuning.tuner import ROUND_SIZE, Tuner
+from tilewright.zoo import inputs_for
 
 NETWORKS = ("zoo:resnet50", "zoo:bert_tiny")
 OUTPUT = "scheduling.json"
@@ -51,7 +50,7 @@ class Setup:
 
     @property
     def networks(self) -> list[Network]:
-        return [Network(base_name(name), partition.tasks) for name, partition in self.partitions.items()]
+        return [Network(name_of(name), partition.tasks) for name, partition in self.partitions.items()]
 
     @property
     def tasks(self) -> list[Task]:
@@ -65,7 +64,7 @@ class Setup:
         return hashlib.sha256("".join(parts).encode()).hexdigest()[:8]
 
     def log(self, what: str, seed: int) -> RecordLog:
-        names = "-".join(map(base_name, self.partitions))
+        names = "-".join(map(name_of, self.partitions))
         return RecordLog(self.records / file_name(f"{names}-{self.subject}-{what}-{seed}"))
 
 
@@ -206,7 +205,9 @@ def _time_networks(setup: Setup, seed: int, order: Sequence[str]) -> dict[str, d
         for strategy in order:
             records = str(setup.log(strategy, seed).path)
             model = compile_partition(partition, records, setup.target, setup.threads).model
-            calls[strategy] = partial(open_session(model).run, None, random_inputs(model.inputs, read_onnx(name)))
+            calls[strategy] = partial(
+                InferenceSession(model).run, None, inputs_for(model.input_types, read_network(name))
+            )
         for strategy, timing in take_turns(calls, 10 * setup.rounds, settle_s=0.0).items():
             found[strategy][name] = timing.median_s * 1e3
     return found

@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import tilewright as tw
-from tilewright.cli import network
-from tilewright.cli.arrays import random_inputs
 from tilewright.cli.comparison import aligned, check_agreement
 from tilewright.cli.tune import parse_time
 from tilewright.cli.tune_network import Display
 from tilewright.errors import TilewrightError
-from tilewright.network import partition_network
+from tilewright.network import compile_partition, name_of, partition_network, read_network
 from tilewright.partition.groups import Partition
 from tilewright.peers import NetworkPeer, PeerError, network_peer, settle_s, take_turns
 from tilewright.target import default_threads
 from tilewright.tuning.task_scheduler import Network, NetworksResult, TaskScheduler
+from tilewright.zoo import inputs_for
 
 LIBRARY = "onnxruntime"
 ROUNDS = 12
@@ -54,16 +53,16 @@ def demonstrate(model: str, budget: str, records: str) -> None:
     """Compile the network without a trial, tune it, compile it again, and time both and onnxruntime in turns."""
     budget_s = parse_time(budget)
     target, threads = tw.Target.native(), default_threads()
-    proto = network.read_onnx(model)
+    proto = read_network(model)
     partition = partition_network(proto)
     gflop = sum(item.weight * item.task.flop for item in partition.tasks) / 1e9
     print(f"{model}: {gflop:.3g} GFLOP in {len(partition.tasks)} different tasks; {threads} threads of {target.cpu}")
-    before = network.open_session(network.compile_partition(partition, None, target, threads).model)
+    before = tw.InferenceSession(compile_partition(partition, None, target, threads).model)
     print(f"tuning for {budget}: each task's candidates are compiled, run, and checked", flush=True)
     tuned = tune(model, partition, target, threads, budget_s, records)
-    after = network.open_session(network.compile_partition(partition, records, target, threads).model)
+    after = tw.InferenceSession(compile_partition(partition, records, target, threads).model)
 
-    inputs = random_inputs(before.model.inputs, proto)
+    inputs = inputs_for(before.model.input_types, proto)
     calls: dict[str, Call] = {
         "before, with zero trials": partial(before.run, None, inputs),
         f"after {tuned.num_trials} trials": partial(after.run, None, inputs),
@@ -75,7 +74,7 @@ def demonstrate(model: str, budget: str, records: str) -> None:
         missing = str(error)
     check([output.name for output in after.get_outputs()], calls)
     print(f"\n{table(calls, threads)}\n\n{missing or 'All outputs agree.'}")
-    print(f"To keep what tuning finds: tilewright tune {model} --budget 5m -o {network.base_name(model)}.tw")
+    print(f"To keep what tuning finds: tilewright tune {model} --budget 5m -o {name_of(model)}.tw")
 
 
 def tune(

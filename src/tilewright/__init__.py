@@ -26,7 +26,7 @@ from tilewright.version import __version__
 
 if TYPE_CHECKING:
     from tilewright import te
-    from tilewright.network import InferenceSession
+    from tilewright.network import InferenceSession, TunedNetwork, tune_network
     from tilewright.runtime import Kernel
     from tilewright.runtime.build import build
     from tilewright.schedule import Schedule, Trace
@@ -52,12 +52,14 @@ __all__ = [
     "TilewrightError",
     "Trace",
     "TuneResult",
+    "TunedNetwork",
     "UnsupportedOperatorError",
     "UsageError",
     "__version__",
     "build",
     "te",
     "tune",
+    "tune_network",
 ]
 
 _HOME = {
@@ -68,8 +70,10 @@ _HOME = {
     "Task": "tilewright.te",
     "Trace": "tilewright.schedule",
     "TuneResult": "tilewright.tuning.tuner",
+    "TunedNetwork": "tilewright.network",
     "build": "tilewright.runtime.build",
     "tune": "tilewright.tuning.tuner",
+    "tune_network": "tilewright.network",
 }
 
 

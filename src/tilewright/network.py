@@ -1,16 +1,20 @@
-"""The whole way of a network: read, optimized, cut into tasks, compiled, run.
+"""The whole way of a network: read, cut into tasks, tuned, compiled, run.
 
-What compiles is imported when a network is compiled: a process that only runs a compiled one starts sooner.
+What compiles and tunes is imported when it is needed: a process that only runs a compiled network starts sooner.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, overload
 
-from tilewright.deploy.artifact import MAGIC, SUFFIX, is_artifact, load
+from tilewright.arguments import seconds, whole_number
+from tilewright.deploy.artifact import MAGIC, SUFFIX, is_artifact, load, save
 from tilewright.deploy.compiled import CompiledModel
 from tilewright.deploy.program import FallbackFactory
 from tilewright.deploy.providers import Provider, check_providers, threads_of
@@ -20,17 +24,98 @@ from tilewright.target import Target, checked_threads
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+    from typing_extensions import Unpack
 
+    from tilewright.cost_model import CostModel
+    from tilewright.deploy.choice import Choice
     from tilewright.deploy.compilation import Progress
     from tilewright.deploy.kernel_workers import DefaultTrace
     from tilewright.graph.onnx.sizes import Shapes
     from tilewright.partition.groups import Partition
     from tilewright.records import Record, RecordedPrograms
+    from tilewright.search import SearchStrategy
+    from tilewright.tuning.task_scheduler import NetworkProgress, NetworksResult, Objective
+
+    class TuningOptions(TypedDict, total=False):
+        """What `tune_network` takes by name."""
+
+        trials: int | None
+        budget_s: float | None
+        records: str | os.PathLike[str] | None
+        target: Target | str | None
+        threads: int | None
+        shapes: Shapes | None
+        seed: int
+        search: str | type[SearchStrategy]
+        cost_model: CostModel | str | os.PathLike[str]
+        objective: str | Objective
+        required_latency_s: float | None
+        on_progress: Callable[[NetworkProgress], None] | None
+        on_compile: Progress | None
+        on_untuned: Callable[[str, float], None] | None
+
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | ModelProto"
 Records: TypeAlias = "str | os.PathLike[str] | Iterable[Record]"
 
 ZOO = "zoo:"
+
+# Runs of a network to know its latency before it is tuned.
+_REPEATS = 5
+
+# --- reading and cutting ----------------------------------------------------------------------------------------------
+
+
+def name_of(source: Source) -> str:
+    """What the files that belong to a network are called.
+
+    >>> name_of("zoo:resnet18"), name_of("nets/a.onnx"), name_of(b"...")
+    ('resnet18', 'a', 'network')
+    """
+    if isinstance(source, str) and source.startswith(ZOO):
+        return source.removeprefix(ZOO)
+    return Path(source).stem if isinstance(source, str | os.PathLike) else "network"
+
+
+def read_network(source: Source) -> ModelProto:
+    """The ONNX model of a file, of bytes, or of a network of the zoo."""
+    from tilewright.graph.onnx.reading import read_model
+    from tilewright.zoo import build
+
+    if isinstance(source, str) and source.startswith(ZOO):
+        return build(source.removeprefix(ZOO))
+    return read_model(source)
+
+
+def partition_network(source: Source, shapes: Shapes | None = None) -> Partition:
+    """Read a network, optimize its graph, and cut it into kernels, views and fallbacks.
+
+    `shapes` gives what the model leaves open: shapes by the names of inputs, sizes by the names of dimensions.
+    """
+    from tilewright.graph.onnx import load_model
+    from tilewright.graph.passes import optimize
+    from tilewright.partition import partition
+
+    is_of_zoo = isinstance(source, str) and source.startswith(ZOO)
+    return partition(optimize(load_model(read_network(source) if is_of_zoo else source, shapes)))
+
+
+# --- compiling --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledNetwork:
+    """A compiled network, and how many of its tasks have a program from records."""
+
+    model: CompiledModel
+    num_tasks: int
+    num_tuned: int
+
+    @property
+    def origin(self) -> str:
+        """Where its programs come from."""
+        num_default = self.num_tasks - self.num_tuned
+        return f"{self.num_tasks} tasks, {self.num_tuned} tuned and {num_default} with the default program"
 
 
 def compile_network(
@@ -43,38 +128,43 @@ def compile_network(
     on_progress: Progress | None = None,
     default_trace: DefaultTrace | None = None,
 ) -> CompiledModel:
-    """Compile an ONNX model, or a network of the zoo, with the fastest recorded programs.
+    """Compile an ONNX model, or a network of the zoo: `partition_network`, then `compile_partition`."""
+    _check_records(records)
+    chosen, num_threads = _target(target), checked_threads(threads)
+    cut = partition_network(source, shapes)
+    return compile_partition(cut, records, chosen, num_threads, on_progress, default_trace).model
+
+
+def compile_partition(
+    partition: Partition,
+    records: Records | None,
+    target: Target,
+    threads: int,
+    on_progress: Progress | None = None,
+    default_trace: DefaultTrace | None = None,
+) -> CompiledNetwork:
+    """Compile the kernels of a network with the fastest recorded programs.
 
     Records whose programs cannot be used are set aside with a warning. A task without a record gets the program that
-    the analytical model thinks best, or the one that `default_trace` gives. `shapes` are those of inputs that the model
-    leaves open, and sizes of dimensions by the model's names.
+    the analytical model thinks best, or the one that `default_trace` gives. `on_progress` is called with how many
+    kernels are compiled, and of how many.
     """
     from tilewright.deploy.compilation import compile_model
     from tilewright.schedule import Trace
     from tilewright.tuning.untuned import default_trace as best_guess
 
-    _check_records(records)
-    chosen = _target(target)
-    num_threads = checked_threads(threads)
-    cut = partition_network(source, shapes)
-    return compile_model(
-        cut,
-        recorded_programs(cut, records or (), chosen, num_threads),
-        chosen,
-        num_threads,
-        default_trace=default_trace or partial(best_guess, target=chosen, threads=num_threads),
+    programs = recorded_programs(partition, records or (), target, threads)
+    model = compile_model(
+        partition,
+        programs,
+        target,
+        threads,
+        default_trace=default_trace or partial(best_guess, target=target, threads=threads),
         last_resort=Trace() if default_trace is None else None,
         on_progress=on_progress,
     )
-
-
-def partition_network(source: Source, shapes: Shapes | None = None) -> Partition:
-    """Read a network, optimize its graph, and cut it into kernels, views and fallbacks."""
-    from tilewright.graph.onnx import load_model
-    from tilewright.graph.passes import optimize
-    from tilewright.partition import partition
-
-    return partition(optimize(load_model(_model_of(source), shapes)))
+    num_tuned = sum(found.best is not None for found in programs.values())
+    return CompiledNetwork(model, len(partition.tasks), num_tuned)
 
 
 def recorded_programs(
@@ -94,14 +184,6 @@ def recorded_programs(
     return found
 
 
-def _model_of(source: Source) -> Source:
-    if not isinstance(source, str) or not source.startswith(ZOO):
-        return source
-    from tilewright.zoo import build
-
-    return build(source.removeprefix(ZOO))
-
-
 def _check_records(records: object) -> None:
     """Before the work that they are for."""
     if records is None or isinstance(records, str | os.PathLike):
@@ -112,6 +194,9 @@ def _check_records(records: object) -> None:
 
 def _target(target: Target | str | None) -> Target:
     return Target.native() if target is None else Target.of(target)
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
 
 
 class InferenceSession(Session):
@@ -185,3 +270,166 @@ def _check_compiled(model: CompiledModel, threads: int | None, **options: object
             f"{model.name} was compiled for up to {model.threads} threads, and {threads} were asked for; "
             f"compile it again with threads={threads}"
         )
+
+
+# --- tuning -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TunedNetwork:
+    """What tuning made of a network. `model` is the faster one of the tuned and the untuned one, as they run here."""
+
+    name: str
+    untuned: CompiledNetwork
+    tuned: CompiledNetwork
+    choice: Choice
+    """How both ran, in turns."""
+    result: NetworksResult
+    """What came of the tasks, those of other networks that were tuned together included."""
+
+    @property
+    def model(self) -> CompiledModel:
+        return (self.tuned if self.choice.takes_tuned else self.untuned).model
+
+    @property
+    def latency_s(self) -> float:
+        """Of `model`, measured."""
+        return (self.choice.tuned if self.choice.takes_tuned else self.choice.untuned).median_s
+
+    @property
+    def estimate_s(self) -> float:
+        """What its tasks take by what was measured of each, added up."""
+        return self.result.latencies_s[self.name]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the compiled model, such as "model.tw". It is native code: load only what you trust."""
+        save(self.model, path)
+
+    def session(self, threads: int | None = None) -> InferenceSession:
+        """The network, ready to run."""
+        return InferenceSession(self.model, threads=threads)
+
+    def __repr__(self) -> str:
+        before_s = self.choice.untuned.median_s
+        return (
+            f"<TunedNetwork {self.name}: {self.latency_s * 1e3:.4g} ms, {before_s * 1e3:.4g} ms with zero trials; "
+            f"{self.result.num_trials} trials>"
+        )
+
+
+@overload
+def tune_network(network: Source, **options: Unpack[TuningOptions]) -> TunedNetwork: ...
+@overload
+def tune_network(network: Sequence[Source], **options: Unpack[TuningOptions]) -> list[TunedNetwork]: ...
+def tune_network(
+    network: Source | Sequence[Source],
+    *,
+    trials: int | None = None,
+    budget_s: float | None = None,
+    records: str | os.PathLike[str] | None = None,
+    target: Target | str | None = None,
+    threads: int | None = None,
+    shapes: Shapes | None = None,
+    seed: int = 0,
+    search: str | type[SearchStrategy] = "evolutionary",
+    cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
+    objective: str | Objective = "f1",
+    required_latency_s: float | None = None,
+    on_progress: Callable[[NetworkProgress], None] | None = None,
+    on_compile: Progress | None = None,
+    on_untuned: Callable[[str, float], None] | None = None,
+) -> TunedNetwork | list[TunedNetwork]:
+    """Tune the tasks of a network, or of several together, those first that promise most; then compile and compare.
+
+    It ends after `trials` trials or `budget_s` seconds; without either, after 64 trials for each task. Every trial is
+    appended to `records` at once, and a run that finds them there goes on where they end. `objective` is that of
+    `TaskScheduler`; `required_latency_s` is what f2 asks of each network. `shapes` is given to each network that is
+    tuned. `on_progress` is called after each trial, `on_compile` with how many kernels are compiled and of how many,
+    `on_untuned` with the name of each network and its latency before.
+    """
+    from tilewright.tuning.task_scheduler import Network, TaskScheduler
+
+    _check_effort(trials, budget_s)
+    sources = list(network) if isinstance(network, list | tuple) else [network]
+    chosen, num_threads = _target(target), checked_threads(threads)
+    jobs = [
+        _Tuning(name, source, shapes, chosen, num_threads, on_compile)
+        for name, source in zip(_distinct([name_of(source) for source in sources]), sources, strict=True)
+    ]
+    for job in jobs:
+        if on_untuned is not None:
+            on_untuned(job.name, job.before_s)
+    scheduler = TaskScheduler(
+        [Network(job.name, job.partition.tasks, required_latency_s, job.before_s) for job in jobs],
+        objective=objective,
+        target=chosen,
+        threads=num_threads,
+        seed=seed,
+        search=search,
+        cost_model=cost_model,
+    )
+    result = scheduler.tune(trials, records=records, budget_s=budget_s, on_progress=on_progress)
+    known = [task.best for task in result.tasks if task.best is not None] if records is None else records
+    found = [job.finish(result, known) for job in jobs]
+    return found if isinstance(network, list | tuple) else found[0]
+
+
+def _check_effort(trials: int | None, budget_s: float | None) -> None:
+    """Before the work that comes before the first trial."""
+    if trials is not None:
+        whole_number("trials", trials, least=1)
+    if budget_s is not None:
+        seconds("budget_s", budget_s)
+
+
+class _Tuning:
+    """One network on its way: compiled without a trial at first."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Source,
+        shapes: Shapes | None,
+        target: Target,
+        threads: int,
+        on_compile: Progress | None,
+    ) -> None:
+        from tilewright.zoo import inputs_for
+
+        self.name = name
+        self.partition = partition_network(source, shapes)
+        self._compile = partial(
+            compile_partition, self.partition, target=target, threads=threads, on_progress=on_compile
+        )
+        self.untuned = self._compile(records=None)
+        self._inputs = inputs_for(self.untuned.model.input_types, read_network(source))
+
+    @cached_property
+    def before_s(self) -> float:
+        """The median latency of a few runs here."""
+        from tilewright.runtime import measure
+
+        session = InferenceSession(self.untuned.model)
+        return measure(lambda: session.run(None, self._inputs), repeats=_REPEATS).median_s
+
+    def finish(self, result: NetworksResult, records: Records) -> TunedNetwork:
+        """Compile it with what was found, and run both in turns. Where no task has a kernel nothing was tuned."""
+        from tilewright.deploy.choice import compare
+
+        tuned = self._compile(records=records) if self.partition.tasks else self.untuned
+        sessions = InferenceSession(self.untuned.model), InferenceSession(tuned.model)
+        return TunedNetwork(self.name, self.untuned, tuned, compare(*sessions, self._inputs), result)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names that tell networks apart.
+
+    >>> _distinct(["a", "b", "a"])
+    ['a', 'b', 'a-2']
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return found

@@ -105,7 +105,7 @@ def test_another_answer_fails(
 
 @pytest.mark.parametrize(
     ("option", "message"),
-    [(["--model", "missing.onnx"], "there is no such file"), (["--budget", "5"], "give a number")],
+    [(["--model", "missing.onnx"], "No such file"), (["--budget", "5"], "give a number")],
 )
 def test_wrong_arguments_are_named(option: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.main(option) == 1

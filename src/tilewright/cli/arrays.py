@@ -1,20 +1,15 @@
-"""The arrays that go into a network and come out of it: .npz files, and random inputs."""
+"""The arrays that go into a network and come out of it, in .npz files."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.errors import TilewrightError, UsageError
-
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-    from tilewright.deploy.compiled import Value
 
 
 def read_npz(path: str) -> dict[str, Any]:
@@ -60,25 +55,3 @@ def _plain(name: str, value: Any) -> Any:
         )
     array = np.asarray(value)
     return array.astype(np.str_) if array.dtype.kind == "O" else array
-
-
-def random_inputs(values: Sequence[Value], model: ModelProto | None = None) -> dict[str, Any]:
-    """What a person would try the network with. The model, if it is known, says in which range indices are.
-
-    The model's inputs get the fixed shapes that it was compiled for.
-    """
-    from onnx import ModelProto
-
-    from tilewright.graph.protos import type_proto
-    from tilewright.zoo import inputs
-
-    known = ModelProto() if model is None else model
-    if model is None:
-        for value in values:
-            known.graph.input.add(name=value.name)
-    types = {value.name: value.type for value in values}
-    for entry in known.graph.input:
-        fixed = types.get(entry.name)
-        if fixed is not None:
-            entry.type.CopyFrom(type_proto(fixed))
-    return dict(inputs(known))

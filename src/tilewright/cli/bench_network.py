@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tilewright.cli import arrays, chosen, network
+from tilewright.cli import chosen, network
 from tilewright.cli.comparison import OURS, Row, check_agreement, rows_of, table
 from tilewright.cli.run import check_compiled
 from tilewright.errors import UsageError
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> None:
     """Time, and print what was found."""
+    from tilewright.zoo import inputs_for
+
     libraries = _libraries(arguments)
     session, origin, threads = _session_of(arguments)
     source = arguments.model or (None if network.is_compiled(arguments.workload) else arguments.workload)
     model = None if source is None else network.read_onnx(source)
-    inputs = arrays.random_inputs(session.model.inputs, model)
+    inputs = inputs_for(session.model.input_types, model)
     peers, missing = _peers(libraries, model, threads, inputs)
     rows = measure(session, peers, inputs, arguments.rounds, threads)
     if arguments.format == "json":
@@ -62,16 +64,17 @@ def _libraries(arguments: argparse.Namespace) -> list[str]:
 
 def _session_of(arguments: argparse.Namespace) -> tuple[InferenceSession, str, int]:
     """The session, where its programs come from, and its threads."""
+    from tilewright.network import InferenceSession
     from tilewright.target import Target
 
     threads = chosen.num_threads(arguments)
     if network.is_compiled(arguments.workload):
         check_compiled(arguments)
-        session = network.open_session(arguments.workload, arguments.threads)
+        session = InferenceSession(arguments.workload, threads=arguments.threads)
         return session, "as it was compiled", arguments.threads or session.model.threads
     partition = network.partition_of(arguments)
-    compiled = network.compile_partition(partition, arguments.records, Target.parse(arguments.target), threads)
-    return network.open_session(compiled.model), compiled.origin, threads
+    compiled = network.compile_shown(partition, arguments.records, Target.parse(arguments.target), threads)
+    return InferenceSession(compiled.model), compiled.origin, threads
 
 
 def _peers(

@@ -13,8 +13,8 @@ from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
-    from tilewright.cli.network import Compiled
     from tilewright.deploy.compiled import CompiledModel
+    from tilewright.network import CompiledNetwork
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,16 +43,17 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def run(arguments: argparse.Namespace) -> None:
     """Compile, write, and print what was written."""
+    from tilewright.network import name_of
     from tilewright.target import Target
 
     if network.is_compiled(arguments.workload):
         raise UsageError(f"MODEL is {arguments.workload}, which is compiled already; give the model it was made of")
     is_library = arguments.format == "c"
-    name = network.base_name(arguments.workload)
+    name = name_of(arguments.workload)
     path = arguments.output or (f"{name}_c" if is_library else f"{name}.tw")
     network.check_place("-o", path, is_folder=is_library)
     target, threads = Target.parse(arguments.target), chosen.num_threads(arguments)
-    compiled = network.compile_partition(network.partition_of(arguments), arguments.records, target, threads)
+    compiled = network.compile_shown(network.partition_of(arguments), arguments.records, target, threads)
     written = _write_library(compiled.model, path, name) if is_library else write_artifact(compiled.model, path)
     print("\n".join([*written, *describe(compiled)]))
 
@@ -83,7 +84,7 @@ def c_name(name: str) -> str:
     return plain if re.match(r"[A-Za-z_]", plain) else f"model_{plain}"
 
 
-def describe(compiled: Compiled) -> list[str]:
+def describe(compiled: CompiledNetwork) -> list[str]:
     """The kernels, where their programs come from, and what has no kernel."""
     model = compiled.model
     num_calls = sum(len(segment.calls) for segment in model.segments)

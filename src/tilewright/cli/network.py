@@ -7,18 +7,17 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilewright.cli.status_line import StatusLine
 from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from tilewright.deploy.compiled import CompiledModel
-    from tilewright.network import InferenceSession
+    from tilewright.network import CompiledNetwork
     from tilewright.partition.groups import Partition
     from tilewright.target import Target
 
@@ -43,15 +42,6 @@ def is_compiled(text: str) -> bool:
     (True, False)
     """
     return text.endswith(_COMPILED)
-
-
-def base_name(text: str) -> str:
-    """What the files that belong to a network are called.
-
-    >>> base_name("zoo:resnet18"), base_name("nets/a.onnx")
-    ('resnet18', 'a')
-    """
-    return text.removeprefix(_ZOO) if text.startswith(_ZOO) else Path(text).stem
 
 
 def check_model(text: str) -> None:
@@ -105,11 +95,10 @@ def parse_shapes(given: Sequence[str]) -> dict[str, int | tuple[int, ...]]:
 
 def read_onnx(text: str) -> ModelProto:
     """The model that MODEL names."""
-    from tilewright.graph.onnx.reading import read_model
-    from tilewright.zoo import build
+    from tilewright.network import read_network
 
     check_model(text)
-    return build(text.removeprefix(_ZOO)) if text.startswith(_ZOO) else read_model(text)
+    return read_network(text)
 
 
 def partition_of(arguments: argparse.Namespace) -> Partition:
@@ -120,45 +109,18 @@ def partition_of(arguments: argparse.Namespace) -> Partition:
     return partition_network(arguments.workload, parse_shapes(arguments.shape))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compiled:
-    """A compiled network, and how many of its tasks have a program from records."""
-
-    model: CompiledModel
-    num_tasks: int
-    num_tuned: int
-
-    @property
-    def origin(self) -> str:
-        """Where its programs come from."""
-        num_default = self.num_tasks - self.num_tuned
-        return f"{self.num_tasks} tasks, {self.num_tuned} tuned and {num_default} with the default program"
-
-
-def compile_partition(partition: Partition, records: str | None, target: Target, threads: int) -> Compiled:
+def compile_shown(partition: Partition, records: str | None, target: Target, threads: int) -> CompiledNetwork:
     """Compile with the best recorded programs, and show how far it is on stderr."""
-    from functools import partial
-
-    from tilewright.cli.status_line import StatusLine
-    from tilewright.deploy.compilation import compile_model
-    from tilewright.network import recorded_programs
-    from tilewright.schedule import Trace
-    from tilewright.tuning.untuned import default_trace
+    from tilewright.network import compile_partition
 
     line = StatusLine()
-    programs = recorded_programs(partition, records or (), target, threads)
-    model = compile_model(
-        partition,
-        programs,
-        target,
-        threads,
-        default_trace=partial(default_trace, target=target, threads=threads),
-        last_resort=Trace(),
-        on_progress=lambda done, total: line.show(f"compiling: {done} of {total} kernels", is_last=done == total),
-    )
+
+    def show(done: int, total: int) -> None:
+        line.show(f"compiling: {done} of {total} kernels", is_last=done == total)
+
+    compiled = compile_partition(partition, records, target, threads, show)
     line.finish()
-    num_tuned = sum(found.best is not None for found in programs.values())
-    return Compiled(model, len(partition.tasks), num_tuned)
+    return compiled
 
 
 def compile_command(arguments: argparse.Namespace, records: str | None, output: str) -> str:
@@ -172,10 +134,3 @@ def compile_command(arguments: argparse.Namespace, records: str | None, output: 
     if arguments.threads is not None:
         words += ["--threads", str(arguments.threads)]
     return shlex.join([*words, "-o", output])
-
-
-def open_session(model: CompiledModel | str, threads: int | None = None) -> InferenceSession:
-    """A session of a compiled model."""
-    from tilewright.network import InferenceSession
-
-    return InferenceSession(model, threads=threads)

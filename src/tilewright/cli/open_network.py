@@ -16,11 +16,12 @@ def describe_open(source: str, shapes: Mapping[str, int | Sequence[int]]) -> str
     """Inputs, outputs, and sizes that can be used as they are. `shapes` is what was given, and did not suffice."""
     from tilewright.graph.onnx.hints import as_argument, as_options, suggested_shapes
     from tilewright.graph.onnx.inputs import declared_shapes, input_shapes, inputs_of
+    from tilewright.network import name_of
 
     graph = network.read_onnx(source).graph
     inputs = inputs_of(graph)
     sizes = suggested_shapes(declared_shapes(inputs), input_shapes(inputs, shapes), shapes)
-    lines = [f"network {graph.name or network.base_name(source)}"]
+    lines = [f"network {graph.name or name_of(source)}"]
     for what, values in (("input", inputs), ("output", graph.output)):
         lines += [f"{what} {value.name}: {_describe_type(value)}" for value in values]
     lines.append("kernels are compiled for fixed shapes; give the dimensions that are open sizes, such as these:")

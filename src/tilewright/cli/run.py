@@ -72,15 +72,16 @@ def print_profile(
 
 def session_of(arguments: argparse.Namespace) -> InferenceSession:
     """The model of the arguments, loaded or compiled."""
+    from tilewright.network import InferenceSession
     from tilewright.target import Target
 
     threads = chosen.num_threads(arguments)
     if network.is_compiled(arguments.workload):
         check_compiled(arguments)
-        return network.open_session(arguments.workload, arguments.threads)
+        return InferenceSession(arguments.workload, threads=arguments.threads)
     partition = network.partition_of(arguments)
-    compiled = network.compile_partition(partition, arguments.records, Target.parse(arguments.target), threads)
-    return network.open_session(compiled.model)
+    compiled = network.compile_shown(partition, arguments.records, Target.parse(arguments.target), threads)
+    return InferenceSession(compiled.model)
 
 
 def check_compiled(arguments: argparse.Namespace) -> None:
@@ -96,8 +97,10 @@ def check_compiled(arguments: argparse.Namespace) -> None:
 
 def random_inputs(session: InferenceSession, model: str) -> dict[str, Any]:
     """Random inputs of the session's types; the model, if it is not compiled, says what range they have."""
+    from tilewright.zoo import inputs_for
+
     known = None if network.is_compiled(model) else network.read_onnx(model)
-    return arrays.random_inputs(session.model.inputs, known)
+    return inputs_for(session.model.input_types, known)
 
 
 def _describe(value: Any) -> str:

@@ -6,54 +6,39 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tilewright.cli import arrays, chosen, network
+from tilewright.cli import network
 from tilewright.cli.compile import write_artifact
 from tilewright.cli.status_line import StatusLine
 from tilewright.cli.tune import failures, parse_time
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
-    from tilewright.cli.network import Compiled
-    from tilewright.deploy.choice import Choice
-    from tilewright.partition.groups import Partition
+    from tilewright.network import TunedNetwork
     from tilewright.te import Task
-    from tilewright.tuning.task_scheduler import NetworkProgress, NetworksResult
-
-_REPEATS = 5
+    from tilewright.tuning.task_scheduler import NetworkProgress
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Tune, write the compiled model if one is asked for, and print what was found."""
-    from tilewright.deploy.choice import compare
-    from tilewright.target import Target
+    from tilewright.network import name_of
 
     _check_options(arguments)
-    target, threads = Target.parse(arguments.target), chosen.num_threads(arguments)
-    name = network.base_name(arguments.workload)
-    path = arguments.records or f"{name}.jsonl"
-    partition = network.partition_of(arguments)
-    print(f"tuning {arguments.workload}, {len(partition.tasks)} tasks; records in {path}", file=sys.stderr)
-    untuned = network.compile_partition(partition, None, target, threads)
-    inputs = arrays.random_inputs(untuned.model.inputs, network.read_onnx(arguments.workload))
-    before_s = _measured_s(untuned, inputs)
-    print(f"with zero trials: {_milliseconds(before_s)}", file=sys.stderr)
+    network.check_model(arguments.workload)
+    path = arguments.records or f"{name_of(arguments.workload)}.jsonl"
+    print(f"tuning {arguments.workload}; records in {path}", file=sys.stderr)
     try:
-        result = _tune(arguments, partition, before_s, path)
-        # Where no task has a kernel nothing is tuned, and there are no records.
-        tuned = network.compile_partition(partition, path, target, threads) if result.tasks else untuned
-        choice = compare(network.open_session(untuned.model), network.open_session(tuned.model), inputs)
+        tuned = _tune(arguments, path)
     except KeyboardInterrupt:
         print(_how_to_go_on(arguments, path), file=sys.stderr)
         raise
-    lines = _summary(result, tuned, choice)
-    records = path if result.tasks and choice.takes_tuned else None
-    if result.tasks:
+    lines = _summary(tuned)
+    records = path if tuned.result.tasks and tuned.choice.takes_tuned else None
+    if tuned.result.tasks:
         lines.append(f"records: {path}")
     if arguments.output:
-        lines += write_artifact((tuned if choice.takes_tuned else untuned).model, arguments.output)
+        lines += write_artifact(tuned.model, arguments.output)
     print("\n".join([*lines, f"use it: {_next_command(arguments, records)}"]))
 
 
@@ -69,37 +54,37 @@ def _check_options(arguments: argparse.Namespace) -> None:
         network.check_place("-o", arguments.output)
 
 
-def _tune(arguments: argparse.Namespace, partition: Partition, before_s: float, path: str) -> NetworksResult:
-    from tilewright.target import Target
-    from tilewright.tuning.task_scheduler import Network, TaskScheduler
+def _tune(arguments: argparse.Namespace, path: str) -> TunedNetwork:
+    from tilewright.network import tune_network
+    from tilewright.target import checked_threads
 
-    target, threads = Target.parse(arguments.target), chosen.num_threads(arguments)
-    required_s = None if arguments.required_ms is None else arguments.required_ms / 1e3
-    name = network.base_name(arguments.workload)
-    scheduler = TaskScheduler(
-        [Network(name, partition.tasks, required_s, reference_latency_s=before_s)],
-        objective=arguments.objective or "f1",
-        target=target,
-        threads=threads,
-        seed=arguments.seed,
-        search=arguments.search,
-        cost_model=arguments.cost_model,
-    )
     display = Display()
+    model: str = arguments.workload
+
+    def show_untuned(_: str, latency_s: float) -> None:
+        display.finish()
+        print(f"with zero trials: {_milliseconds(latency_s)}", file=sys.stderr)
+
     try:
-        return scheduler.tune(
-            arguments.trials, records=path, budget_s=parse_time(arguments.budget), on_progress=display.show
+        return tune_network(
+            model,
+            trials=arguments.trials,
+            budget_s=parse_time(arguments.budget),
+            records=path,
+            target=arguments.target,
+            threads=checked_threads(arguments.threads, "--threads"),
+            shapes=network.parse_shapes(arguments.shape),
+            seed=arguments.seed,
+            search=arguments.search,
+            cost_model=arguments.cost_model,
+            objective=arguments.objective or "f1",
+            required_latency_s=None if arguments.required_ms is None else arguments.required_ms / 1e3,
+            on_progress=display.show,
+            on_compile=display.show_kernels,
+            on_untuned=show_untuned,
         )
     finally:
         display.finish()
-
-
-def _measured_s(compiled: Compiled, inputs: Mapping[str, Any]) -> float:
-    """The median latency of a few runs here."""
-    from tilewright.runtime import measure
-
-    session = network.open_session(compiled.model)
-    return measure(lambda: session.run(None, inputs), repeats=_REPEATS).median_s
 
 
 class Display:
@@ -111,6 +96,9 @@ class Display:
     def show(self, progress: NetworkProgress) -> None:
         is_last = progress.max_trials is not None and progress.num_trials >= progress.max_trials
         self._line.show(status(progress), is_last=is_last)
+
+    def show_kernels(self, done: int, total: int) -> None:
+        self._line.show(f"compiling: {done} of {total} kernels", is_last=done == total)
 
     def finish(self) -> None:
         self._line.finish()
@@ -136,14 +124,15 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.4g} ms"
 
 
-def _summary(result: NetworksResult, tuned: Compiled, choice: Choice) -> list[str]:
-    (estimate_s,) = result.latencies_s.values()
+def _summary(tuned: TunedNetwork) -> list[str]:
+    result, choice = tuned.result, tuned.choice
     before_s, after_s = choice.untuned.median_s, choice.tuned.median_s
+    alone = _milliseconds(tuned.estimate_s)
     gain = f"{before_s / after_s:.2f} times as fast"
     lines = [
         f"before: {_milliseconds(before_s)} with zero trials, measured",
-        f"after: {_milliseconds(after_s)}, measured in turns; {gain}; the tasks alone take {_milliseconds(estimate_s)}",
-        f"trials: {result.num_trials} in {result.elapsed_s:.1f} s; {tuned.origin}",
+        f"after: {_milliseconds(after_s)}, measured in turns; {gain}; the tasks alone take {alone}",
+        f"trials: {result.num_trials} in {result.elapsed_s:.1f} s; {tuned.tuned.origin}",
     ]
     if not choice.takes_tuned:
         lines.append("kept: the programs with zero trials, which are faster in the network; tune it for longer")
@@ -152,9 +141,11 @@ def _summary(result: NetworksResult, tuned: Compiled, choice: Choice) -> list[st
 
 def _how_to_go_on(arguments: argparse.Namespace, path: str) -> str:
     """After an interrupt: the trials are kept, and what they found so far can be compiled."""
+    from tilewright.network import name_of
+
     if not os.path.exists(path):
         return "interrupted before the first trial; the same command starts again"
-    name = arguments.output or f"{network.base_name(arguments.workload)}.tw"
+    name = arguments.output or f"{name_of(arguments.workload)}.tw"
     return (
         f"interrupted; every finished trial is in {path}: the same command goes on from there\n"
         f"the model with what was found so far: {network.compile_command(arguments, path, name)}"
@@ -162,6 +153,8 @@ def _how_to_go_on(arguments: argparse.Namespace, path: str) -> str:
 
 
 def _next_command(arguments: argparse.Namespace, records: str | None) -> str:
+    from tilewright.network import name_of
+
     if arguments.output:
         return f"tilewright run {shlex.quote(arguments.output)} --input x.npz --output y.npz"
-    return network.compile_command(arguments, records, f"{network.base_name(arguments.workload)}.tw")
+    return network.compile_command(arguments, records, f"{name_of(arguments.workload)}.tw")

@@ -134,6 +134,11 @@ class CompiledModel:
     """Those that fallbacks read or that are outputs."""
 
     @property
+    def input_types(self) -> dict[str, TensorType | None]:
+        """The type of each input, by name."""
+        return {value.name: value.type for value in self.inputs}
+
+    @property
     def arch(self) -> str:
         """The architecture that the code is for, such as x86_64."""
         return self.target.partition("-mtriple=")[2].partition("-")[0]

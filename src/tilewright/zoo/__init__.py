@@ -5,6 +5,6 @@ inputs for any model.
 """
 
 from tilewright.zoo.networks import NETWORKS, Network, build, names
-from tilewright.zoo.sample import inputs
+from tilewright.zoo.sample import inputs, inputs_for
 
-__all__ = ["NETWORKS", "Network", "build", "inputs", "names"]
+__all__ = ["NETWORKS", "Network", "build", "inputs", "inputs_for", "names"]

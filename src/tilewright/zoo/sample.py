@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
 from tilewright.errors import UsageError
-from tilewright.graph.protos import dimensions, shape_text, static_type
+from tilewright.graph.protos import dimensions, shape_text, static_type, type_proto
+from tilewright.operators import TensorType
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
@@ -21,6 +24,23 @@ def inputs(model: ModelProto, seed: int = 0) -> dict[str, npt.NDArray[np.generic
     random = np.random.default_rng(seed)
     constants = {tensor.name for tensor in model.graph.initializer}
     return {v.name: _array(model.graph, v, random) for v in model.graph.input if v.name not in constants}
+
+
+def inputs_for(
+    types: Mapping[str, TensorType | None], model: ModelProto | None = None, seed: int = 0
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Inputs of fixed types, by name. The model, if it is known, says in which range indices are."""
+    known = ModelProto()
+    if model is not None:
+        known.CopyFrom(model)
+    else:
+        for name in types:
+            known.graph.input.add(name=name)
+    for entry in known.graph.input:
+        fixed = types.get(entry.name)
+        if fixed is not None:
+            entry.type.CopyFrom(type_proto(fixed))
+    return inputs(known, seed)
 
 
 def _array(graph: GraphProto, value: ValueInfoProto, random: np.random.Generator) -> npt.NDArray[np.generic]:

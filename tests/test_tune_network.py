@@ -1,0 +1,107 @@
+"""`tune_network`: one network or several, tuned, compiled, and compared with what they were before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tests.cli.tiny_model import INPUT_SHAPE, NUM_TASKS, write_tiny_model
+from tilewright.deploy.choice import Choice
+from tilewright.errors import UsageError
+from tilewright.network import read_network, tune_network
+from tilewright.records import read_records
+from tilewright.runtime import Timing
+from tilewright.tuning.task_scheduler import NetworkProgress
+
+X = np.random.default_rng(0).standard_normal(INPUT_SHAPE, np.float32)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_tiny_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def tuned(model: str) -> tw.TunedNetwork:
+    return tw.tune_network(model, trials=2 * NUM_TASKS, threads=1)
+
+
+def test_the_result_runs_and_can_be_saved(tuned: tw.TunedNetwork, model: str, tmp_path: Path) -> None:
+    (expected,) = tw.InferenceSession(model, threads=1).run(None, {"input": X})
+    tuned.save(tmp_path / "tiny.tw")
+    for session in (tuned.session(), tw.InferenceSession(str(tmp_path / "tiny.tw"))):
+        np.testing.assert_allclose(session.run(None, {"input": X})[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_without_a_file_the_programs_found_are_those_of_the_network(tuned: tw.TunedNetwork) -> None:
+    assert tuned.tuned.num_tuned == tuned.tuned.num_tasks == NUM_TASKS
+    assert tuned.untuned.num_tuned == 0
+    assert tuned.estimate_s > 0
+
+
+def test_the_faster_one_is_the_result(tuned: tw.TunedNetwork) -> None:
+    fast, slow = Timing(1, (1.0, 1.0)), Timing(1, (2.0, 2.0))
+    parts = (tuned.name, tuned.untuned, tuned.tuned)
+    assert tw.TunedNetwork(*parts, Choice(untuned=fast, tuned=slow), tuned.result).model is tuned.untuned.model
+    won = tw.TunedNetwork(*parts, Choice(untuned=slow, tuned=fast), tuned.result)
+    assert won.model is tuned.tuned.model
+    assert won.latency_s == 1.0
+    assert "1000 ms, 2000 ms with zero trials" in repr(won)
+
+
+def test_progress_is_told_and_records_are_resumed(model: str, tmp_path: Path) -> None:
+    records = tmp_path / "tiny.jsonl"
+    trials: list[NetworkProgress] = []
+    untuned: dict[str, float] = {}
+    kernels: list[tuple[int, int]] = []
+    tune_network(
+        model,
+        trials=NUM_TASKS,
+        records=records,
+        threads=1,
+        on_progress=trials.append,
+        on_compile=lambda done, total: kernels.append((done, total)),
+        on_untuned=untuned.__setitem__,
+    )
+    assert len(trials) == NUM_TASKS
+    assert untuned.keys() == {"tiny"}
+    assert untuned["tiny"] > 0
+    assert kernels[-1][0] == kernels[-1][1]
+    num_records = len(list(read_records(records)))
+    again = tune_network(model, trials=NUM_TASKS, records=records, threads=1)
+    assert again.result.num_trials == NUM_TASKS
+    assert len(list(read_records(records))) == num_records
+
+
+def test_several_networks_are_tuned_together_and_told_apart(model: str) -> None:
+    content = read_network(model).SerializeToString()
+    first, second = tune_network([model, content], trials=NUM_TASKS, threads=1)
+    assert (first.name, second.name) == ("tiny", "network")
+    assert first.result is second.result
+    assert len(first.result.tasks) == NUM_TASKS
+    names = [found.name for found in tune_network((content, content), trials=1, threads=1)]
+    assert names == ["network", "network-2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 0}, "trials is 0"),
+        ({"budget_s": -1.0}, "budget_s is -1.0"),
+        ({"threads": 0}, "threads is 0"),
+        ({"objective": "f9"}, "f9"),
+        ({"search": "nowhere"}, "nowhere"),
+    ],
+)
+def test_wrong_options_are_named(model: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        tune_network(model, **options)
+
+
+def test_no_network_is_an_error() -> None:
+    with pytest.raises(UsageError, match="at least one network"):
+        tune_network([])
