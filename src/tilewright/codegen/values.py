@@ -10,9 +10,9 @@ from tilewright.codegen.arithmetic import binary
 from tilewright.codegen.builder import Value
 from tilewright.codegen.convert import compute_dtype, convert
 from tilewright.codegen.frame import Frame
+from tilewright.codegen.function_memory import FunctionMemory
 from tilewright.codegen.indices import Indices
 from tilewright.codegen.math import emit_function
-from tilewright.codegen.memory import Memory
 from tilewright.ir import Index, Load, Test, operands
 from tilewright.te import Binary, Cast, Const, Expr, Select, Unary, is_float
 
@@ -23,7 +23,7 @@ class Values:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.indices = Indices(frame, self._value)
-        self.memory = Memory(frame, self.indices)
+        self.memory = FunctionMemory(frame, self.indices)
         self._guards: list[Value | None] = [None]  # the last holds where the expression being written is needed
         self._known: list[dict[int, Value]] = [{}]  # for each guard the nodes that are written, by their ids
         self._is_safe: dict[int, bool] = {}

@@ -14,13 +14,13 @@ from tilewright.codegen import KernelBinary
 from tilewright.codegen.native import LoadedObject
 from tilewright.deploy.compiled import CompiledModel, KernelCode, KernelMemory, Value
 from tilewright.deploy.kernel_workers import CompiledJob, DefaultTrace, KernelJob, compile_kernels, try_job
-from tilewright.deploy.memory import ALIGNMENT
+from tilewright.deploy.memory_plan import ALIGNMENT
 from tilewright.deploy.segments import PlacedKernel, cut_into_steps
 from tilewright.errors import TilewrightError
 from tilewright.partition.groups import KernelGroup, Partition
 from tilewright.records import RecordedPrograms
 from tilewright.runtime import Argument, KernelSpec, PackSpec
-from tilewright.runtime.memory import empty
+from tilewright.runtime.aligned_arrays import aligned_empty
 from tilewright.runtime.packing import Packer
 from tilewright.schedule import Trace
 from tilewright.target import Target
@@ -180,7 +180,7 @@ def _in_one_block(arrays: list[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], ...
     """
     sizes = [-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays]
     arrays.reverse()
-    block = empty((sum(sizes),), np.dtype(np.uint8), sum(sizes))
+    block = aligned_empty((sum(sizes),), np.dtype(np.uint8), sum(sizes))
     copies: list[npt.NDArray[Any]] = []
     begin = 0
     for size in sizes:

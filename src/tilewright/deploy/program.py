@@ -17,7 +17,7 @@ from tilewright.deploy.compiled import CompiledModel, FallbackCall, ModelStep, N
 from tilewright.errors import ModelError
 from tilewright.operators import Node, TensorType
 from tilewright.runtime._native import NativeProgram
-from tilewright.runtime.memory import empty
+from tilewright.runtime.aligned_arrays import aligned_empty
 from tilewright.te import DTYPES, numpy_dtype
 
 Evaluator: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
@@ -138,7 +138,7 @@ class _NativeStep:
 
     def _arguments(self, arrays: _Arrays) -> tuple[Any, ...]:
         inputs = [arrays[name] for name in self._inputs]
-        outputs = [empty(shape, dtype, nbytes) for shape, dtype, nbytes in self._new_outputs]
+        outputs = [aligned_empty(shape, dtype, nbytes) for shape, dtype, nbytes in self._new_outputs]
         arrays.update(zip(self._outputs, outputs, strict=True))
         return (*inputs, *outputs)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.deploy.compiled import CompiledModel, KernelCall, KernelMemory, NativeSegment, Place, Slot
-from tilewright.deploy.memory import ALIGNMENT
+from tilewright.deploy.memory_plan import ALIGNMENT
 
 
 class MisfitError(Exception):

@@ -22,7 +22,7 @@ from tilewright.deploy.compiled import (
     Slot,
     Value,
 )
-from tilewright.deploy.memory import Block, plan_memory
+from tilewright.deploy.memory_plan import Block, plan_memory
 from tilewright.operators import Node, TensorType
 from tilewright.partition.groups import Fallback, KernelGroup, Partition, View
 from tilewright.te import DTYPES

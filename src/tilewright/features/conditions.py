@@ -1,9 +1,9 @@
 """Tests of loop variables, such as those of padding: lowering cuts loops where they change, as far as that goes.
 
-This follows `ir.partition` for all candidates at once. From the outermost loop inwards, a loop that moves one axis of a
-condition is cut into a border at each end and an interior, where nothing is left to test. A loop that moves several
-such axes is not cut, nor one for which the body would be copied too often, nor a fused one that runs through the axis
-again and again.
+This follows `ir.loop_cutting` for all candidates at once. From the outermost loop inwards, a loop that moves one axis
+of a condition is cut into a border at each end and an interior, where nothing is left to test. A loop that moves
+several such axes is not cut, nor one for which the body would be copied too often, nor a fused one that runs through
+the axis again and again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewright.features.unrolling import Booleans
 from tilewright.schedule import VECTORIZE, Loop, Stage
 from tilewright.te import Axis, Expr, Reduce, Select, Var, collect_reads, visit
 
-# As in ir.partition.
+# As in ir.loop_cutting.
 MAX_COPIES = 9
 # What a test that remains costs beside its operations: the value goes through a register of its own.
 _INSTRUCTIONS_OF_A_SELECT = 4.0

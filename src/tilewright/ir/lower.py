@@ -9,8 +9,8 @@ from tilewright.errors import LoweringError
 from tilewright.ir.expression import ExpressionLowering
 from tilewright.ir.lanes import private_lanes
 from tilewright.ir.linear import Interval, Linear, const, linearize, of_var
+from tilewright.ir.loop_cutting import cut_loops
 from tilewright.ir.nest import INPUT, LOCAL, OUTPUT, PACKED, Buffer, For, Load, LoopNest, Stmt, Store, Update, block
-from tilewright.ir.partition import partition_loops
 from tilewright.ir.unroll import unroll_small_loops
 from tilewright.ir.vectors import strip_mine
 from tilewright.ir.verify import verify
@@ -57,7 +57,7 @@ class Module:
 def lower(schedule: Schedule, *, check: bool = False) -> Module:
     """Turn a concrete schedule into loop nests; with `check` the verifier runs after each pass."""
     module = build_nests(schedule)
-    for run in (partition_loops, strip_mine, private_lanes):
+    for run in (cut_loops, strip_mine, private_lanes):
         if check:
             _verify(module)
         module = Module(run(module.kernel), tuple(Pack(p.position, p.packed, run(p.nest)) for p in module.packs))

@@ -23,5 +23,5 @@ def _unroll(stmt: Stmt, max_step: int) -> tuple[Stmt, int]:
     if isinstance(stmt, Block):
         parts = [_unroll(s, max_step) for s in stmt.body]
         return Block(stmt.buffers, tuple(s for s, _ in parts)), sum(n for _, n in parts)
-    assert not isinstance(stmt, Where), "loops are unrolled before they are partitioned"
+    assert not isinstance(stmt, Where), "loops are unrolled before they are cut"
     return stmt, 1

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from tilewright.errors import KernelArgumentError
 from tilewright.runtime._native import NativeKernel
-from tilewright.runtime.memory import empty
+from tilewright.runtime.aligned_arrays import aligned_empty
 from tilewright.runtime.packing import Packer
 from tilewright.runtime.spec import Argument, KernelSpec
 from tilewright.te import numpy_dtype
@@ -142,7 +142,7 @@ class Kernel:
 
     def _entry_outputs(self, out: Array | Sequence[Array] | None) -> tuple[Array, ...]:
         if out is None:
-            return tuple([empty(shape, dtype, nbytes) for shape, dtype, nbytes in self._new_outputs])
+            return tuple([aligned_empty(shape, dtype, nbytes) for shape, dtype, nbytes in self._new_outputs])
         arrays = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         if len(arrays) != len(self.outputs):
             raise KernelArgumentError(

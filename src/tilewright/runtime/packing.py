@@ -7,7 +7,7 @@ from typing import Any
 import numpy.typing as npt
 
 from tilewright.runtime._native import NativeKernel
-from tilewright.runtime.memory import empty
+from tilewright.runtime.aligned_arrays import aligned_empty
 from tilewright.runtime.spec import Argument, KernelSpec, PackSpec
 from tilewright.te import numpy_dtype
 
@@ -33,6 +33,6 @@ class Packer:
 
     def __call__(self, plain: Any) -> npt.NDArray[Any]:
         """A new array with the contents of `plain` in packed order."""
-        packed = empty(self._packed.shape, self._dtype, self._packed.nbytes)
+        packed = aligned_empty(self._packed.shape, self._dtype, self._packed.nbytes)
         self._native(plain, packed)
         return packed

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from tilewright.runtime._native import AlignedMemory
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> npt.NDArray[Any]:
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> npt.NDArray[Any]:
     """A new array in `nbytes` of memory aligned to 64 bytes; its contents are undefined.
 
-    >>> a = empty((3, 5), np.dtype("float32"), nbytes=60)
+    >>> a = aligned_empty((3, 5), np.dtype("float32"), nbytes=60)
     >>> a.shape, a.dtype.name, a.ctypes.data % 64
     ((3, 5), 'float32', 0)
     """

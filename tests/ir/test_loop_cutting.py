@@ -127,7 +127,7 @@ def test_copies_are_bounded() -> None:
 
     B = te.compute(shape, element, "B")
     nest = lower(Schedule(Task([A], B, "pad")), check=True).kernel
-    assert sum(isinstance(stmt, Store) for stmt in _statements(nest.body)) <= ir.partition.MAX_COPIES
+    assert sum(isinstance(stmt, Store) for stmt in _statements(nest.body)) <= ir.loop_cutting.MAX_COPIES
 
 
 def _joined(sizes: list[int], function: Callable[[Expr], Expr] = lambda x: x) -> Schedule:

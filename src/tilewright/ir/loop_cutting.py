@@ -28,8 +28,8 @@ MAX_ITERATIONS = 1 << 24
 IntArray = npt.NDArray[np.int64]
 
 
-def partition_loops(nest: LoopNest) -> LoopNest:
-    return LoopNest(nest.name, nest.arguments, _partition(nest.body, _Context({}, MAX_COPIES)))
+def cut_loops(nest: LoopNest) -> LoopNest:
+    return LoopNest(nest.name, nest.arguments, _cut(nest.body, _Context({}, MAX_COPIES)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +38,18 @@ class _Context:
     copies: int  # how many copies of the body may still be made
 
 
-def _partition(stmt: Stmt, context: _Context) -> Stmt:
+def _cut(stmt: Stmt, context: _Context) -> Stmt:
     if isinstance(stmt, For):
-        return _partition_loop(stmt, context)
-    return map_children(stmt, lambda s: _partition(s, context))
+        return _cut_loop(stmt, context)
+    return map_children(stmt, lambda s: _cut(s, context))
 
 
-def _partition_loop(loop: For, context: _Context) -> Stmt:
+def _cut_loop(loop: For, context: _Context) -> Stmt:
     pieces, copies = _pieces(loop, context)
     cases: list[tuple[int, int, Stmt]] = []
     for begin, end, body in pieces:
         inside = {**context.ranges, loop.var: (begin, end - 1)}
-        cases.append((begin, end, _partition(body, _Context(inside, copies))))
+        cases.append((begin, end, _cut(body, _Context(inside, copies))))
     if len(cases) == 1:
         return replace(loop, body=cases[0][2])
     if loop.kind == PARALLEL:

@@ -22,7 +22,7 @@ MAX_STACK_BYTES = 8192
 _STORAGE = {"bool": "int8", "float16": "int16", "bfloat16": "int16"}
 
 
-class Memory:
+class FunctionMemory:
     """Pointers of the buffers, and typed access to them. `arena` is the large memory of this function."""
 
     def __init__(self, frame: Frame, indices: Indices) -> None:

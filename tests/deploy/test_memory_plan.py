@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.deploy import memory
-from tilewright.deploy.memory import ALIGNMENT, Block, MemoryPlan, lower_bound, plan_memory
+from tilewright.deploy import memory_plan
+from tilewright.deploy.memory_plan import ALIGNMENT, Block, MemoryPlan, lower_bound, plan_memory
 
 lifetimes = st.tuples(st.integers(0, 12), st.integers(0, 6)).map(lambda t: (t[0], t[0] + t[1]))
 block_lists = st.lists(st.builds(lambda n, t: Block(n, *t), st.integers(1, 5000), lifetimes), max_size=25)
@@ -38,7 +38,7 @@ def test_blocks_that_live_at_once_do_not_overlap(blocks: list[Block]) -> None:
 @given(block_lists)
 def test_so_do_those_of_a_network_in_which_too_many_meet(blocks: list[Block]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "_MOST_MEETINGS", -1)
+        patch.setattr(memory_plan, "_MOST_MEETINGS", -1)
         plan = plan_memory(blocks)
     assert overlapping(blocks, plan) == []
     assert all(offset % ALIGNMENT == 0 for offset in plan.offsets)
