@@ -82,8 +82,8 @@ def test_an_unknown_network_of_the_zoo() -> None:
         InferenceSession("zoo:resnet9000")
 
 
-def recorded(cut: Partition, records: Records, target: Target, threads: int) -> dict[str, Trace]:
-    programs = recorded_programs(cut, records, target, threads)
+def recorded(cut: Partition, records: Records, target: Target, threads: int, context: str = "warm") -> dict[str, Trace]:
+    programs = recorded_programs(cut, records, target, threads, context)
     return {key: found.best.trace for key, found in programs.items() if found.best is not None}
 
 
@@ -118,6 +118,23 @@ def test_the_fastest_record_of_the_same_target_and_threads_is_taken(tmp_path: Pa
     assert recorded(cut, path, NATIVE, 2) == {first.hash: splitting_trace(first, 4)}
     assert recorded(cut, [record(second, 2, 1.0)], NATIVE, 2) == {second.hash: splitting_trace(second, 2)}
     check(InferenceSession(perceptron(), path, threads=2))
+
+
+def test_records_of_the_context_come_first_and_others_where_it_has_none() -> None:
+    cut = partition_network(perceptron())
+    first, second = (weighted.task for weighted in cut.tasks)
+    records = [
+        record(first, 2, 1e-3),
+        record(first, 4, 3e-3, context="cold-9M"),
+        record(first, 8, 2e-3, context="cold-9M"),
+        record(second, 2, 1e-3, context="cold-9M"),
+    ]
+    of_second = {second.hash: splitting_trace(second, 2)}
+    assert recorded(cut, records, NATIVE, 2) == {first.hash: splitting_trace(first, 2), **of_second}
+    assert recorded(cut, records, NATIVE, 2, "cold-9M") == {first.hash: splitting_trace(first, 8), **of_second}
+    unusable = replace(record(first, 2, 1e-4, context="cold-9M"), trace=ILLEGAL, names=names_of(first))
+    with pytest.warns(UserWarning, match="set aside"):
+        assert recorded(cut, [unusable, records[0]], NATIVE, 2, "cold-9M") == {first.hash: splitting_trace(first, 2)}
 
 
 def test_records_of_a_task_under_other_names_serve_a_network(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ def compile_network(
     target: Target | str | None = None,
     threads: int | None = None,
     shapes: Shapes | None = None,
+    context: str = "warm",
     on_progress: Progress | None = None,
     default_trace: DefaultTrace | None = None,
 ) -> CompiledModel:
@@ -132,7 +133,7 @@ def compile_network(
     _check_records(records)
     chosen, num_threads = _target(target), checked_threads(threads)
     cut = partition_network(source, shapes)
-    return compile_partition(cut, records, chosen, num_threads, on_progress, default_trace).model
+    return compile_partition(cut, records, chosen, num_threads, on_progress, default_trace, context).model
 
 
 def compile_partition(
@@ -142,9 +143,11 @@ def compile_partition(
     threads: int,
     on_progress: Progress | None = None,
     default_trace: DefaultTrace | None = None,
+    context: str = "warm",
 ) -> CompiledNetwork:
     """Compile the kernels of a network with the fastest recorded programs.
 
+    Programs that were measured in `context` come before those of other contexts, which serve the tasks that have none.
     Records whose programs cannot be used are set aside with a warning. A task without a record gets the program that
     the analytical model thinks best, or the one that `default_trace` gives. `on_progress` is called with how many
     kernels are compiled, and of how many.
@@ -153,7 +156,7 @@ def compile_partition(
     from tilewright.schedule import Trace
     from tilewright.tuning.untuned import default_trace as best_guess
 
-    programs = recorded_programs(partition, records or (), target, threads)
+    programs = recorded_programs(partition, records or (), target, threads, context)
     model = compile_model(
         partition,
         programs,
@@ -168,17 +171,17 @@ def compile_partition(
 
 
 def recorded_programs(
-    partition: Partition, records: Records, target: Target, threads: int
+    partition: Partition, records: Records, target: Target, threads: int, context: str = "warm"
 ) -> dict[str, RecordedPrograms]:
-    """The recorded programs of each task that has any, by the task's hash."""
-    from tilewright.records import Key, RecordedPrograms, group_by_task, read_records
+    """The recorded programs of each task that has any, by the task's hash; those that ran in `context` come first."""
+    from tilewright.records import find_programs, group_by_task, read_records
 
     known = read_records(records) if isinstance(records, str | os.PathLike) else records
     groups = group_by_task(known)
     found: dict[str, RecordedPrograms] = {}
     for weighted in partition.tasks:
         task = weighted.task
-        programs = RecordedPrograms(task, groups.get(Key(task.hash, str(target), threads), ()))
+        programs = find_programs(task, groups, target, threads, context)
         if programs.best is not None:
             found[task.hash] = programs
     return found

@@ -28,6 +28,17 @@ def test_list_has_one_line_for_each_task(path: str, capsys: pytest.CaptureFixtur
     assert lines[2] == ["-", "bad0", "2", "1", "1", "none", "valid", TARGET]
 
 
+def test_contexts_are_listed_where_not_all_is_warm(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    RecordLog(path).append(record(latency_s=5e-3, context="cold-47M"))
+    assert main(["records", "list", path]) == 0
+    lines = [line.split(maxsplit=8) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["workload", "task", "threads", "trials", "failed", "best", "context", "target"]
+    assert lines[1] == ["gmm:512x512x512", "5f3a", "2", "3", "1", "1.25", "ms", "warm", TARGET]
+    assert lines[-1] == ["gmm:512x512x512", "5f3a", "2", "1", "0", "5", "ms", "cold-47M", TARGET]
+    assert main(["records", "best", path]) == 0
+    assert f"# gmm:512x512x512 5f3a on {TARGET}, 2 threads, cold-47M: 5 ms" in capsys.readouterr().out
+
+
 def test_programs_that_were_measured_again_are_one_trial(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     RecordLog(path).extend([record(latency_s=2.5e-3, time=2.0), record(latency_s=1.25e-3, time=2.0)])
     assert main(["records", "list", path]) == 0

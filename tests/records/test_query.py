@@ -16,10 +16,12 @@ from tilewright.records import (
     Record,
     RecordLog,
     best,
+    by_speed,
     count_statuses,
     export,
     fastest,
     group_by_task,
+    latest,
     merge,
     prune,
 )
@@ -34,9 +36,11 @@ def test_the_best_is_of_the_same_task_target_and_threads() -> None:
         record(latency_s=1e-3, task="other"),
         record(latency_s=1e-3, target="other"),
         record(latency_s=1e-3, threads=1),
+        record(latency_s=1e-3, context="cold-47M"),
     ]
     found = best(records, "5f3a", TARGET, 2)
     assert found is records[1]
+    assert best(records, "5f3a", TARGET, 2, "cold-47M") is records[-1]
     assert best(records, "5f3a", TARGET, 3) is None
     assert best([failed()], "5f3a", TARGET, 2) is None
 
@@ -48,7 +52,9 @@ def test_the_fastest_is_so_at_a_steady_pace() -> None:
 
 def test_records_are_grouped_and_counted() -> None:
     records = [record(), record(threads=1), failed("RUN_TIMEOUT"), failed("INVALID")]
-    groups = group_by_task(records)
+    cold = record(context="cold-47M")
+    groups = group_by_task([*records, cold])
+    assert groups[Key("5f3a", TARGET, 2, "cold-47M")] == [cold]
     assert groups[Key("5f3a", TARGET, 2)] == [records[0], *records[2:]]
     assert groups[Key("5f3a", TARGET, 1)] == [records[1]]
     assert count_statuses(records) == {
@@ -71,6 +77,26 @@ def test_a_finalist_is_the_fastest_unless_a_later_trial_is_faster() -> None:
     assert fastest([lucky, finalist, again, later]) is later
 
 
+def test_latencies_of_different_contexts_are_not_compared() -> None:
+    warm = [record(latency_s=1e-3), record(latency_s=2e-3)]
+    cold = [record(latency_s=x, context="cold-47M") for x in (6e-3, 4e-3, 5e-3)]
+    others = [record(latency_s=3e-3, context="cold-9M"), failed(context="cold-9M"), failed(context="cold-9M")]
+    every = [*others, *warm, *cold]
+    in_order = [cold[1], cold[2], cold[0]]
+    assert by_speed(every) == [*warm, *in_order, *others[:1]]
+    assert by_speed(every, "cold-47M") == [*in_order, *warm, *others[:1]]
+    assert by_speed(every, "cold-9M") == [*others[:1], *in_order, *warm]
+    assert by_speed(every, "never-measured") == [*in_order, *warm, *others[:1]]
+    assert fastest([*cold, failed()]) is cold[1]
+
+
+def test_a_program_of_one_context_is_no_finalist_because_of_another() -> None:
+    lucky, finalist = record(latency_s=1e-3), record(latency_s=2e-3)
+    cold = record(latency_s=9e-3, trace=finalist.trace, context="cold-47M")
+    assert fastest([lucky, finalist, cold]) is lucky
+    assert latest([lucky, finalist, cold]) == [lucky, finalist, cold]
+
+
 def write(path: Path, *records: Record) -> Path:
     RecordLog(path).extend(records)
     return path
@@ -84,6 +110,15 @@ def test_merged_files_hold_each_record_once_in_order_of_time(tmp_path: Path) -> 
     assert [r.time for r in RecordLog(out).read()] == [0.0, 1.0, 2.0, 3.0]
     assert merge([first, second], tmp_path / "new") == 3
     assert merge([second], first) == 3
+
+
+def test_files_of_different_contexts_are_merged_and_thinned_out_apart(tmp_path: Path) -> None:
+    first = write(tmp_path / "a", record(latency_s=1e-3), record(latency_s=2e-3))
+    second = write(tmp_path / "b", record(latency_s=3e-3, context="cold-9M"), record(context="cold-9M"))
+    assert merge([first, second], tmp_path / "out") == 4
+    assert prune(tmp_path / "out", keep_best=1) == (4, 2)
+    kept = RecordLog(tmp_path / "out").read()
+    assert [(r.latency_s, r.context) for r in kept] == [(1e-3, "warm"), (2e-3, "cold-9M")]
 
 
 def test_a_thinned_out_file_holds_the_fastest_of_each_task(tmp_path: Path) -> None:

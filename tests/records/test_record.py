@@ -13,7 +13,13 @@ from tilewright.records import Record
 
 
 @pytest.mark.parametrize(
-    "original", [record(), record(names=(("A",), ("C", "i", "k")), pace=1.5), failed(), failed("INVALID", workload="")]
+    "original",
+    [
+        record(),
+        record(names=(("A",), ("C", "i", "k")), pace=1.5),
+        record(context="cold-47M"),
+        failed("INVALID", workload=""),
+    ],
 )
 def test_a_record_survives_json(original: Record) -> None:
     line = original.to_line()
@@ -49,6 +55,12 @@ def test_a_record_survives_json(original: Record) -> None:
         ({"names": ["A"]}, "names must be a list of lists"),
         ({"pace": 0}, "pace must be a number from 1e-30 to 1e\\+30, got 0"),
         ({"pace": 1e-320}, "pace must be"),
+        ({"context": "cold 9M"}, "context must be a word of letters, digits, '-' and '.', 64 at most, got 'cold 9M'"),
+        ({"context": ""}, "context must be"),
+        ({"context": None}, "context must be"),
+        ({"context": "x" * 65}, "context must be"),
+        ({"context": "warm\n"}, "context must be"),
+        ({"context": "wärm"}, "context must be"),
         ({"trace": [{"step": "split", "stage": "C", "arguments": ["i", ["x"]]}]}, "trace: step split: factors must be"),
         ({"trace": "split" * 10**6}, "trace must be a list of steps, got 'split.{0,50}$"),
         ({"colour": "red"}, "a record has no field 'colour'"),
@@ -59,9 +71,14 @@ def test_what_is_wrong_with_a_field_is_said(change: dict[str, Any], message: str
         Record.from_json(record().to_json() | change)
 
 
-def test_names_and_pace_are_not_in_older_records() -> None:
+def test_what_cannot_be_read_is_not_made() -> None:
+    with pytest.raises(RecordFormatError, match="context must be a word"):
+        record(context="cold 9M")
+
+
+def test_names_pace_and_context_are_not_in_older_records() -> None:
     data = record().to_json()
-    del data["names"], data["pace"]
+    del data["names"], data["pace"], data["context"]
     assert Record.from_json(data) == record()
 
 

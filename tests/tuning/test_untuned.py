@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,4 @@ def test_a_recorded_program_comes_before_the_default() -> None:
     record = Record(task.hash, "", str(NATIVE), 2, Trace(), "OK", 1e-3, (1e-3,))
     assert best_trace([record], task, NATIVE, 2) == record.trace
     assert best_trace([record], task, NATIVE, 1) == default_trace(task, NATIVE, 1)
+    assert best_trace([replace(record, context="cold-9M")], task, NATIVE, 2) == record.trace

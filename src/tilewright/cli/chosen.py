@@ -70,11 +70,11 @@ def sketches_of(task: Task, target: Target, threads: int) -> list[Sketch]:
 
 
 def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple[Trace, str]:
-    from tilewright.records import Key, RecordedPrograms, group_by_task, read_records
+    from tilewright.records import find_programs, group_by_task, read_records
     from tilewright.tuning.untuned import default_trace
 
     groups = group_by_task(read_records(path))
-    programs = RecordedPrograms(task, groups.get(Key(task.hash, str(target), threads), ()))
+    programs = find_programs(task, groups, target, threads)
     if not programs.num_known:
         others = sorted({f"{k.threads} threads on {k.target}" for k in groups if k.task == task.hash})
         hint = f"it has it for {'; '.join(others)}" if others else "it holds other workloads"

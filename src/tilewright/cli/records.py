@@ -45,9 +45,9 @@ def _add_action(
 def run_list(arguments: argparse.Namespace) -> None:
     from tilewright.records import group_by_task
 
-    rows: list[tuple[str, ...]] = [("workload", "task", "threads", "trials", "failed", "best", "target")]
+    rows: list[tuple[str, ...]] = [("workload", "task", "threads", "trials", "failed", "best", "context", "target")]
     rows += [_summary(key, records) for key, records in group_by_task(_read(arguments.files)).items()]
-    print(_table(rows))
+    print(_table(_without_warm(rows)))
 
 
 def run_best(arguments: argparse.Namespace) -> None:
@@ -58,7 +58,8 @@ def run_best(arguments: argparse.Namespace) -> None:
         if record is not None and key.task.startswith(arguments.task):
             assert record.latency_s is not None
             name = record.workload or "task"
-            print(f"# {name} {key.task} on {key.target}, {key.threads} threads: {_milliseconds(record.latency_s)}")
+            where = f"{key.target}, {key.threads} threads{_context(key)}"
+            print(f"# {name} {key.task} on {where}: {_milliseconds(record.latency_s)}")
             print(record.trace)
 
 
@@ -96,7 +97,23 @@ def _summary(key: Key, records: list[Record]) -> tuple[str, ...]:
     num_failed = sum(record.latency_s is None for record in trials)
     latency = "none valid" if best is None or best.latency_s is None else _milliseconds(best.latency_s)
     name = next((record.workload for record in records if record.workload), "-")
-    return (name, key.task[:_HASH_DIGITS], str(key.threads), str(len(trials)), str(num_failed), latency, key.target)
+    counts = (str(key.threads), str(len(trials)), str(num_failed))
+    return (name, key.task[:_HASH_DIGITS], *counts, latency, key.context, key.target)
+
+
+def _context(key: Key) -> str:
+    from tilewright.records import WARM
+
+    return "" if key.context == WARM else f", {key.context}"
+
+
+def _without_warm(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows, of which the first names the columns; that all is warm goes without saying."""
+    from tilewright.records import WARM
+
+    at = rows[0].index("context")
+    is_said = any(row[at] != WARM for row in rows[1:])
+    return rows if is_said else [row[:at] + row[at + 1 :] for row in rows]
 
 
 def _milliseconds(seconds: float) -> str:

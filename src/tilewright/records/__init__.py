@@ -2,11 +2,19 @@
 
 from tilewright.records.ansor import AnsorRecord, read_ansor_log
 from tilewright.records.log import RecordLog, read_records
-from tilewright.records.programs import RecordedPrograms, applicable, fastest_of, in_names_of, warn_of_unusable
+from tilewright.records.programs import (
+    RecordedPrograms,
+    applicable,
+    fastest_of,
+    find_programs,
+    in_names_of,
+    warn_of_unusable,
+)
 from tilewright.records.query import (
     EXPORT_FORMATS,
     Key,
     best,
+    by_speed,
     count_statuses,
     export,
     fastest,
@@ -15,11 +23,12 @@ from tilewright.records.query import (
     merge,
     prune,
 )
-from tilewright.records.record import Names, Record
+from tilewright.records.record import WARM, Names, Record
 from tilewright.records.renaming import names_of
 
 __all__ = [
     "EXPORT_FORMATS",
+    "WARM",
     "AnsorRecord",
     "Key",
     "Names",
@@ -28,10 +37,12 @@ __all__ = [
     "RecordedPrograms",
     "applicable",
     "best",
+    "by_speed",
     "count_statuses",
     "export",
     "fastest",
     "fastest_of",
+    "find_programs",
     "group_by_task",
     "in_names_of",
     "latest",

@@ -7,12 +7,13 @@ then set aside with a warning that names the line, and the next takes its place.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tilewright.errors import TilewrightError
-from tilewright.records.query import by_speed
-from tilewright.records.record import Record
+from tilewright.records.query import Key, by_speed
+from tilewright.records.record import WARM, Record
 from tilewright.records.renaming import in_names, is_translatable, names_of
+from tilewright.target import Target
 from tilewright.te import Task
 
 # Of more records than this each costs time, and says no more than the others.
@@ -24,12 +25,13 @@ _MOST_CHARACTERS = 300
 class RecordedPrograms:
     """The programs of one task. `best` is the fastest record that can be used, as far as is known; None if none can.
 
-    Its trace is in the names of the task. `num_known` tells how many programs ran, whether they can be used or not.
+    Programs that ran in `context` come before those of others. The trace is in the names of the task. `num_known` tells
+    how many programs ran, whether they can be used or not.
     """
 
-    def __init__(self, task: Task, records: Iterable[Record]) -> None:
+    def __init__(self, task: Task, records: Iterable[Record], context: str = WARM) -> None:
         names = names_of(task)
-        known = by_speed(record for record in records if is_translatable(names, record))
+        known = by_speed((record for record in records if is_translatable(names, record)), context)
         self.num_known = len(known)
         self._task = task
         self._waiting = iter(known[:_MOST_TRIED])
@@ -52,6 +54,15 @@ class RecordedPrograms:
             except TilewrightError as error:
                 unusable.append((record, error))
         warn_of_unusable(unusable)
+
+
+def find_programs(
+    task: Task, groups: Mapping[Key, Sequence[Record]], target: Target, threads: int, context: str = WARM
+) -> RecordedPrograms:
+    """The programs that records, grouped by task, hold of a task for a target and number of threads."""
+    wanted = (task.hash, str(target), threads)
+    of_any_context = [record for key, group in groups.items() if key[:3] == wanted for record in group]
+    return RecordedPrograms(task, of_any_context, context)
 
 
 def fastest_of(task: Task, records: Iterable[Record]) -> Record | None:

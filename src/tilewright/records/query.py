@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tilewright.errors import UsageError
 from tilewright.measure import STATUSES
 from tilewright.records.log import RecordLog, read_records
-from tilewright.records.record import FIELDS, Record
+from tilewright.records.record import FIELDS, WARM, Record
 from tilewright.schedule import Trace
 
 EXPORT_FORMATS = ("csv", "json")
@@ -26,14 +26,15 @@ class Key(NamedTuple):
     task: str
     target: str
     threads: int
+    context: str = WARM
 
 
 def key_of(record: Record) -> Key:
-    return Key(record.task, record.target, record.threads)
+    return Key(record.task, record.target, record.threads, record.context)
 
 
 def group_by_task(records: Iterable[Record]) -> dict[Key, list[Record]]:
-    """The records of each task on each target and number of threads, in their order."""
+    """The records of each task on each target, number of threads and context, in their order."""
     groups: dict[Key, list[Record]] = {}
     for record in records:
         groups.setdefault(key_of(record), []).append(record)
@@ -48,13 +49,26 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return list(found.values())
 
 
-def by_speed(records: Iterable[Record]) -> list[Record]:
-    """One record for each program that ran, the fastest at a steady pace first.
+def by_speed(records: Iterable[Record], context: str = WARM) -> list[Record]:
+    """One record for each program that ran in each context: those of `context` first, the fastest of each first.
+
+    Latencies of different contexts are not compared. Where nothing ran in `context`, the programs of another serve: of
+    several others that of the most programs comes first.
+    """
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.context, []).append(record)
+    ran = {own: _by_speed(group) for own, group in groups.items()}
+    order = sorted(ran, key=lambda own: (own != context, -len(ran[own])))
+    return [record for own in order for record in ran[own]]
+
+
+def _by_speed(every: Sequence[Record]) -> list[Record]:
+    """Of one context: one record for each program that ran, the fastest at a steady pace first.
 
     Programs that were measured again are finalists: they were compared with each other, and the last of their records
     is the most careful one. Where there are any, they and those that were found after them come first.
     """
-    every = list(records)
     counts = Counter((key_of(record), record.trace) for record in every if record.latency_s is not None)
     ran = [record for record in latest(every) if record.latency_s is not None]
     finalists = [record for record in ran if counts[key_of(record), record.trace] > 1]
@@ -69,9 +83,9 @@ def fastest(records: Iterable[Record]) -> Record | None:
     return next(iter(by_speed(records)), None)
 
 
-def best(records: Iterable[Record], task: str, target: str, threads: int) -> Record | None:
-    """The fastest record of a task (by its structural hash) on a target and number of threads."""
-    key = Key(task, target, threads)
+def best(records: Iterable[Record], task: str, target: str, threads: int, context: str = WARM) -> Record | None:
+    """The fastest record of a task (by its structural hash) on a target and number of threads, in a context."""
+    key = Key(task, target, threads, context)
     return fastest(record for record in records if key_of(record) == key)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from reprlib import repr as shown
@@ -16,6 +17,9 @@ from tilewright.target import MAX_THREADS
 
 Names: TypeAlias = tuple[tuple[str, ...], ...]
 """Of each input and stage of a task its name, then those of its axes."""
+
+WARM = "warm"
+"""The context of a kernel that is run again and again, with all that it reads in the cache as far as that fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,11 @@ class Record:
     time: float = 0.0  # when it was measured, in seconds since 1970
     names: Names = ()  # what the task calls its tensors and axes, and so the trace; older records do not say
     pace: float = 1.0  # how many times as long as in its own trial the task's first program took at that time
+    context: str = WARM  # how the kernel found what it reads when it was timed, such as "cold-47M"
     source: str = field(default="", compare=False, repr=False)  # the file and the line that it was read from
+
+    def __post_init__(self) -> None:
+        _check_field("context", self.context)
 
     @property
     def steady_latency_s(self) -> float:
@@ -83,6 +91,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
+def _is_context(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9.-]{1,64}", value) is not None
+
+
 def _is_names(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(n, list) and n and all(map(_is_text, n)) for n in value)
 
@@ -112,11 +124,18 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
         f"a number from {_LEAST_PACE:g} to {_MOST_PACE:g}",
         lambda v: _is_number(v, _LEAST_PACE, _MOST_PACE),
     ),
+    "context": ("a word of letters, digits, '-' and '.', 64 at most", _is_context),
 }
 FIELDS = tuple(_RULES)
 """What of a record is written, in this order."""
-_OPTIONAL = ("names", "pace")
+_OPTIONAL = ("names", "pace", "context")
 _NEEDED = frozenset(_RULES) - frozenset(_OPTIONAL)
+
+
+def _check_field(name: str, value: object) -> None:
+    what, holds = _RULES[name]
+    if not holds(value):
+        raise RecordFormatError(f"{name} must be {what}, got {shown(value)}")
 
 
 def _check_fields(data: Mapping[str, Any]) -> None:
@@ -125,11 +144,9 @@ def _check_fields(data: Mapping[str, Any]) -> None:
         first = next(name for name in FIELDS if name in missing)
         raise RecordFormatError(f"a record needs the field {first}, which is missing")
     for name, value in data.items():
-        rule = _RULES.get(name)
-        if rule is None:
+        if name not in _RULES:
             raise RecordFormatError(f"a record has no field {shown(name)}; the fields are {', '.join(_RULES)}")
-        if not rule[1](value):
-            raise RecordFormatError(f"{name} must be {rule[0]}, got {shown(value)}")
+        _check_field(name, value)
     if (data["latency_s"] is not None) != (data["status"] == OK):
         raise RecordFormatError(
             f"latency_s is there if and only if the status is OK, got {data['latency_s']} with {data['status']}"

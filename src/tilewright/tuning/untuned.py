@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tilewright.cost_model.analytical import score_schedule
 from tilewright.features import Hardware
-from tilewright.records import Key, Record, fastest_of, group_by_task
+from tilewright.records import WARM, Record, find_programs, group_by_task
 from tilewright.schedule import Trace
 from tilewright.search.operators import mutate
 from tilewright.space import Sketch, SpaceOptions, derive, is_legal, plain_schedule
@@ -57,9 +57,9 @@ def estimated_latency_s(sketches: Sequence[Sketch], target: Target, threads: int
     return float(np.exp(-score))
 
 
-def best_trace(records: Iterable[Record], task: Task, target: Target, threads: int) -> Trace:
-    """The fastest recorded program of a task, or the default where none is recorded."""
-    found = fastest_of(task, group_by_task(records).get(Key(task.hash, str(target), threads), ()))
+def best_trace(records: Iterable[Record], task: Task, target: Target, threads: int, context: str = WARM) -> Trace:
+    """The fastest recorded program of a task, in `context` if any was, or the default where none is recorded."""
+    found = find_programs(task, group_by_task(records), target, threads, context).best
     return default_trace(task, target, threads) if found is None else found.trace
 
 
