@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import tilewright as tw
@@ -12,7 +11,7 @@ from tilewright.schedule import Stage
 from tilewright.schedule.steps import UnrollStep, VectorizeStep
 from tilewright.space import DEFAULT_RULES, Rule, SketchState, SpaceOptions, derive, plain_schedule
 from tilewright.space.builder import open_split
-from tilewright.space.knob import TILE, Choice, Knob
+from tilewright.space.knob import Decision, TileKnob
 from tilewright.te import Task
 from tilewright.tuning.untuned import default_trace
 
@@ -65,8 +64,7 @@ class UnrollsTooMuch(Rule):
         return True
 
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
-        sizes = np.asarray([4096, 8, 4096], np.int64)[:, None]
-        split = open_split(stage.name, "j", Choice(Knob("j", TILE, sizes), (0,)))
+        split = open_split(stage.name, "j", Decision(TileKnob("j", [4096, 8, 4096])))
         return [state.add(split, UnrollStep(stage.name, "j.1"))]
 
 

@@ -1,13 +1,10 @@
-"""The order of the outer loops, and rows that cut loops little."""
+"""The order of the outer loops."""
 
 from __future__ import annotations
-
-import numpy as np
 
 from tilewright import workloads
 from tilewright.schedule import Schedule
 from tilewright.space import SpaceOptions, derive
-from tilewright.space.knob import TILE, Knob, tile_table
 from tilewright.space.tiling import heavy_first
 from tilewright.target import Target
 
@@ -33,10 +30,3 @@ def test_the_parallel_loop_is_fused_in_that_order() -> None:
     tiled = [sketch for sketch in sketches if any("fuse" in str(step) for step in sketch.steps)]
     assert tiled
     assert all("f.0@y.0@x.0" in "\n".join(map(str, sketch.steps)) for sketch in tiled)
-
-
-def test_plain_samples_cut_a_loop_at_most_once_beside_the_innermost_tile() -> None:
-    knob = Knob("C.i", TILE, tile_table(1024, 3, (1, 6, 8)))
-    chosen = knob.table[knob.sample_plain(np.random.default_rng(0), 500)]
-    assert (np.count_nonzero(chosen[:, :2] > 1, axis=1) <= 1).all()
-    assert (chosen == (1, 171, 6)).all(axis=1).any()

@@ -5,11 +5,8 @@ from __future__ import annotations
 from tilewright.ir.linear import Interval, Linear
 from tilewright.ir.nest import For, LoopNest, Stmt, block
 from tilewright.ir.walk import map_children, substitute_statement
-from tilewright.schedule import SERIAL, VECTORIZE
+from tilewright.schedule import MAX_LANES, SERIAL, STRIP_LANES, VECTORIZE
 from tilewright.te import Var
-
-MAX_LANES = 64
-STRIP_LANES = 32
 
 
 def strip_mine(nest: LoopNest) -> LoopNest:

@@ -23,6 +23,9 @@ Extent: TypeAlias = "int | IntArray"
 SERIAL, PARALLEL, VECTORIZE, UNROLL = "serial", "parallel", "vectorize", "unroll"
 DONE = {SERIAL: "serial", PARALLEL: "parallel", VECTORIZE: "vectorized", UNROLL: "unrolled"}
 
+# Lowering cuts a vectorized loop of more than MAX_LANES iterations into vectors of STRIP_LANES.
+MAX_LANES, STRIP_LANES = 64, 32
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Loop:

@@ -11,10 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.space import Sketch
-from tilewright.space.knob import TILE, IntArray
-
-# How likely each kind of knob is to be the one that changes.
-_WEIGHT = {TILE: 0.90, "unroll": 0.05, "vector": 0.05}
+from tilewright.space.knob import IntArray
 
 
 def mutate(rng: np.random.Generator, sketch: Sketch, rows: IntArray) -> IntArray:
@@ -22,14 +19,14 @@ def mutate(rng: np.random.Generator, sketch: Sketch, rows: IntArray) -> IntArray
     children = rows.copy()
     if not sketch.knobs or not len(rows):
         return children
-    weights = np.asarray([_WEIGHT[knob.kind] for knob in sketch.knobs])
+    weights = np.asarray([knob.mutation_weight for knob in sketch.knobs])
     for share in (1.0, 0.4):
         chosen = rng.choice(len(sketch.knobs), size=len(rows), p=weights / weights.sum())
         active = rng.random(len(rows)) < share
         for position, knob in enumerate(sketch.knobs):
             here = (chosen == position) & active
             if here.any():
-                children[here, position] = knob.mutate(rng, children[here, position])
+                children[here, position] = knob.neighbours(rng, children[here, position])
     return children
 
 

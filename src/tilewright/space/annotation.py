@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.ir.vectors import MAX_LANES
-from tilewright.schedule import VECTORIZE, Loop, Stage, Step
+from tilewright.schedule import MAX_LANES, VECTORIZE, Loop, Stage, Step
 from tilewright.schedule.steps import FuseStep, ParallelStep, ReorderStep, VectorizeStep
 from tilewright.space.analysis import lane_axis, longer, work
 from tilewright.space.builder import SketchState, SpaceOptions, open_split
-from tilewright.space.knob import VECTOR, Choice, Knob
-from tilewright.space.legality import MAX_WASTE
+from tilewright.space.knob import Decision, VectorKnob
+from tilewright.space.waste import MAX_STAGE_WASTE, covers_within
 from tilewright.te import Axis
 
 _VECTORS_AT_A_TIME = (1, 2, 4, 8)
@@ -75,11 +74,11 @@ def _num_operations(state: SketchState) -> float:
     return sum(work(stage) / target.lanes(stage.tensor.dtype) for stage in state.schedule.active_stages)
 
 
-def lane_knob(stage: Stage, axis: Axis, options: SpaceOptions) -> Knob:
+def lane_knob(stage: Stage, axis: Axis, options: SpaceOptions) -> VectorKnob:
     """How many elements along the axis are computed at a time: some vectors, or all of a short axis."""
     lanes, longest = options.target.lanes(stage.tensor.dtype), min(axis.extent, MAX_LANES)
     widths = {lanes * n for n in _VECTORS_AT_A_TIME if lanes * n <= longest}
-    fitting = {width for width in widths if -(-axis.extent // width) * width <= options.max_waste * axis.extent}
+    fitting = {width for width in widths if covers_within(axis.extent, width, options.max_waste)}
     if axis.extent <= MAX_LANES:
         fitting.add(axis.extent)
     return _knob(stage, axis.name, sorted(fitting) or [_widest_legal(axis.extent, lanes)])
@@ -87,16 +86,16 @@ def lane_knob(stage: Stage, axis: Axis, options: SpaceOptions) -> Knob:
 
 def _widest_legal(extent: int, lanes: int) -> int:
     """As much of a vector as wastes no more than any candidate may."""
-    while -(-extent // lanes) * lanes > MAX_WASTE * extent:
+    while not covers_within(extent, lanes, MAX_STAGE_WASTE):
         lanes //= 2
     return lanes
 
 
-def _results_in_lanes(stage: Stage, lane: Axis, knob: Knob) -> list[Step]:
+def _results_in_lanes(stage: Stage, lane: Axis, knob: VectorKnob) -> list[Step]:
     """Vectors of results, each from a reduction that runs inside the tile of them."""
     spatial = [axis.name for axis in stage.axes if axis is not lane]
     reduced = [axis.name for axis in stage.reduce_axes]
-    split = open_split(stage.name, lane.name, Choice(knob, (0,)))
+    split = open_split(stage.name, lane.name, Decision(knob))
     order = ReorderStep(stage.name, (*spatial, f"{lane.name}.0", *reduced, f"{lane.name}.1"))
     return [split, order, VectorizeStep(stage.name, f"{lane.name}.1")]
 
@@ -107,7 +106,7 @@ def _sums_in_lanes(stage: Stage, loop: Loop, options: SpaceOptions) -> list[Step
     widths = [lanes * n for n in (1, 2, 4) if lanes * n <= _extent(stage, loop)]
     if not widths:
         return []
-    split = open_split(stage.name, loop.name, Choice(_knob(stage, loop.name, widths), (0,)))
+    split = open_split(stage.name, loop.name, Decision(_knob(stage, loop.name, widths)))
     return [split, VectorizeStep(stage.name, f"{loop.name}.1")]
 
 
@@ -116,12 +115,12 @@ def _only_loop_in_lanes(stage: Stage, loop: Loop, options: SpaceOptions) -> list
     axis = next((axis for axis, whole in stage.loop_of_axis.items() if whole is loop), None)
     if axis is None:
         return []
-    split = open_split(stage.name, loop.name, Choice(lane_knob(stage, axis, options), (0,)))
+    split = open_split(stage.name, loop.name, Decision(lane_knob(stage, axis, options)))
     return [split, VectorizeStep(stage.name, f"{loop.name}.1")]
 
 
-def _knob(stage: Stage, loop: str, widths: list[int]) -> Knob:
-    return Knob(f"{stage.name}.{loop}", VECTOR, np.asarray(widths, np.int64)[:, None])
+def _knob(stage: Stage, loop: str, widths: list[int]) -> VectorKnob:
+    return VectorKnob(f"{stage.name}.{loop}", widths)
 
 
 def _extent(stage: Stage, loop: Loop) -> int:

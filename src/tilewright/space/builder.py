@@ -10,7 +10,8 @@ import numpy as np
 
 from tilewright.schedule import Schedule, Stage, Step
 from tilewright.schedule.steps import PragmaStep, SplitStep
-from tilewright.space.knob import Choice, IntArray, resolve
+from tilewright.space.knob import Decision, IntArray, resolve
+from tilewright.space.waste import MAX_AXIS_WASTE
 from tilewright.target import Target
 from tilewright.te import Task
 
@@ -21,7 +22,7 @@ class SpaceOptions:
 
     target: Target
     threads: int = 1
-    max_waste: float = 1.15
+    max_waste: float = MAX_AXIS_WASTE
 
 
 class SketchState:
@@ -44,12 +45,12 @@ class SketchState:
         return self.schedule[name]
 
 
-def open_split(stage: str, loop: str, *factors: Choice) -> SplitStep:
+def open_split(stage: str, loop: str, *factors: Decision) -> SplitStep:
     """A split whose factors are left to knobs."""
     return SplitStep(stage, loop, cast(Any, factors))
 
 
-def open_pragma(stage: str, loop: str, max_step: Choice) -> PragmaStep:
+def open_pragma(stage: str, loop: str, max_step: Decision) -> PragmaStep:
     """An unrolling limit that is left to a knob."""
     return PragmaStep(stage, loop, cast(Any, max_step))
 
@@ -61,7 +62,7 @@ def _first_choice(step: Step) -> Step:
 
 
 def _representative(value: Any) -> Any:
-    if isinstance(value, Choice):
+    if isinstance(value, Decision):
         middle: IntArray = np.asarray([value.knob.cardinality // 2], np.int64)
         return int(resolve(value, {value.knob: middle})[0])
     if isinstance(value, tuple):

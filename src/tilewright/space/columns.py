@@ -10,7 +10,7 @@ from tilewright.schedule.steps import ComputeAtStep, ParallelStep, ReorderStep, 
 from tilewright.space.analysis import fusible_consumer, has_data_reuse, lane_axis, longer
 from tilewright.space.annotation import lane_knob, parallel_steps
 from tilewright.space.builder import SketchState, open_split
-from tilewright.space.knob import Choice
+from tilewright.space.knob import Decision
 from tilewright.te import Axis
 
 _PIECES_OF_A_THREAD = 4
@@ -33,7 +33,7 @@ def fuse_columns(state: SketchState, name: str) -> SketchState:
     over = host.axes[stage.axes.index(lane)]
     others = [axis.name for axis in host.axes if axis is not over]
     state = state.add(
-        open_split(host.name, over.name, Choice(lane_knob(stage, lane, state.options), (0,))),
+        open_split(host.name, over.name, Decision(lane_knob(stage, lane, state.options))),
         ReorderStep(host.name, (*others, f"{over.name}.0", f"{over.name}.1")),
         VectorizeStep(host.name, f"{over.name}.1"),
     )
@@ -66,7 +66,7 @@ def column_partials(state: SketchState, name: str, lane: Axis) -> SketchState:
     spatial = [axis.name for axis in stage.axes if axis is not lane]
     reduced = [loop.name for loop in partial.leaves if loop.is_reduce]
     return state.add(
-        open_split(partial.name, lane.name, Choice(knob, (0,))),
+        open_split(partial.name, lane.name, Decision(knob)),
         ReorderStep(partial.name, (piece, *spatial, f"{lane.name}.0", *reduced, f"{lane.name}.1")),
         ParallelStep(partial.name, piece),
         VectorizeStep(partial.name, f"{lane.name}.1"),

@@ -1,93 +1,144 @@
-"""Knobs: the open decisions of a sketch, each with the table of its choices."""
+"""Knobs: the open decisions of a sketch, each with the table of its choices. A kind of knob is a class."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
-TILE, UNROLL, VECTOR = "tile", "unroll", "vector"
+# Neighbours differ by at most a factor of two in each number, and by that in at most two of them.
+_MAX_STEP, _MAX_STEPS = 1.01, 2.01
+# Of a choice with nothing so near, the nearest few.
+_NUM_NEAREST = 2
 
 
-class Knob:
-    """One decision: `table` has a row for each choice, and a column for each number that the choice fixes."""
+class Knob(ABC):
+    """One decision: `table` has a row for each choice, and a column for each number that the choice fixes.
 
-    def __init__(self, name: str, kind: str, table: IntArray) -> None:
+    Choices are given and taken as arrays of row numbers, one for each candidate of a population. A kind says what lies
+    near what, and what else it knows of its numbers. Two knobs are two decisions, whatever their names and tables.
+    """
+
+    kind: ClassVar[str]
+    """What it is called where knobs are shown."""
+    mutation_weight: ClassVar[float]
+    """How likely it is to be the knob that a mutation changes, next to the others of its sketch."""
+
+    def __init__(self, name: str, table: npt.ArrayLike) -> None:
         self.name = name
-        self.kind = kind
-        self.table = np.ascontiguousarray(table, dtype=np.int64)
+        self.table: IntArray = np.array(table, dtype=np.int64)
+        if self.table.ndim == 1:
+            self.table = self.table[:, None]
+        if not self.table.size:
+            raise ValueError(f"a knob has at least one choice, and {name} has none; leave the decision out")
         self.table.setflags(write=False)
 
     @property
     def cardinality(self) -> int:
         return len(self.table)
 
+    @abstractmethod
+    def encode(self, choices: IntArray) -> FloatArray:
+        """The choices as points, [choice, number], that are the nearer the more alike the programs are."""
+
     def sample(self, rng: np.random.Generator, n: int) -> IntArray:
         """`n` choices, each as likely as another."""
         return rng.integers(0, self.cardinality, n)
 
     def sample_plain(self, rng: np.random.Generator, n: int) -> IntArray:
-        """`n` choices among those that cut a loop at most once beside the innermost tile."""
-        return rng.choice(self._plain, n)
+        """`n` choices among the plain ones."""
+        return rng.choice(self.plain_choices, n)
 
-    @cached_property
-    def _plain(self) -> IntArray:
-        if self.kind != TILE:
-            return np.arange(self.cardinality)
-        return np.flatnonzero(np.count_nonzero(self.table[:, :-1] > 1, axis=1) <= 1)
+    @property
+    def plain_choices(self) -> IntArray:
+        """The choices that make a simple program: there are few, and good ones among them."""
+        return np.arange(self.cardinality)
 
-    def values(self, choices: IntArray, columns: tuple[int, ...]) -> IntArray:
-        """The product of the given columns for each choice."""
-        products: IntArray = self.table[choices][:, list(columns)].prod(axis=1)
-        return products
-
-    def mutate(self, rng: np.random.Generator, choices: IntArray) -> IntArray:
-        """For each choice a neighbour: a factor moved from one level to another, or one level changed a little."""
+    def neighbours(self, rng: np.random.Generator, choices: IntArray) -> IntArray:
+        """For each choice one that lies near it; the only choice is its own neighbour."""
         starts, neighbours = self._neighbours
         counts = starts[choices + 1] - starts[choices]
-        picks = (rng.random(len(choices)) * counts).astype(np.int64)
-        at = np.minimum(starts[choices] + picks, max(0, len(neighbours) - 1))
-        if not len(neighbours):
-            return choices
-        return np.where(counts > 0, neighbours[at], choices)
-
-    def index_of(self, values: tuple[int, ...]) -> int | None:
-        """The choice with exactly these numbers; None where the table has none."""
-        found = np.flatnonzero((self.table == np.asarray(values)).all(axis=1))
-        return int(found[0]) if len(found) else None
+        return neighbours[starts[choices] + (rng.random(len(choices)) * counts).astype(np.int64)]
 
     @cached_property
     def _neighbours(self) -> tuple[IntArray, IntArray]:
         """A list of neighbours for each choice, one behind the other, and where each list begins."""
-        logs = np.log2(self.table.astype(np.float64) + (self.kind != TILE))
+        if self.cardinality == 1:
+            return np.asarray([0, 1]), np.asarray([0])
+        points = self.encode(np.arange(self.cardinality))
         starts, lists = [0], []
-        for position, row in enumerate(logs):
-            steps = np.abs(logs - row)
-            near = (steps.sum(axis=1) <= 2.01) & (steps.max(axis=1) <= 1.01)
-            near[position] = False
+        for choice, point in enumerate(points):
+            steps = np.abs(points - point)
+            near = (steps.sum(axis=1) <= _MAX_STEPS) & (steps.max(axis=1) <= _MAX_STEP)
+            near[choice] = False
             found = np.flatnonzero(near)
-            if not len(found) and self.cardinality > 1:
-                found = np.argsort(steps.sum(axis=1))[1:3]
+            if not len(found):
+                found = np.argsort(steps.sum(axis=1))[1 : 1 + _NUM_NEAREST]
             lists.append(found)
             starts.append(starts[-1] + len(found))
-        flat = np.concatenate(lists) if lists else np.zeros(0, np.int64)
-        return np.asarray(starts, np.int64), flat.astype(np.int64)
+        return np.asarray(starts, np.int64), np.concatenate(lists)
 
     def __repr__(self) -> str:
-        return f"Knob({self.name}, {self.kind}, {self.cardinality} choices)"
+        return f"{type(self).__name__}({self.name}, {self.cardinality} choices)"
+
+
+class TileKnob(Knob):
+    """How a loop is cut: the extents of its inner loops, outermost first."""
+
+    kind = "tile"
+    mutation_weight = 0.90
+
+    def encode(self, choices: IntArray) -> FloatArray:
+        """Their logarithms: a factor moved from one level to another is one step down and one up."""
+        return np.log2(self.table[choices])
+
+    @cached_property
+    def plain_choices(self) -> IntArray:
+        """Those that cut the loop at most once beside the innermost tile."""
+        return np.flatnonzero(np.count_nonzero(self.table[:, :-1] > 1, axis=1) <= 1)
+
+
+class NumberKnob(Knob):
+    """One number among a few, zero perhaps."""
+
+    mutation_weight = 0.05
+
+    def encode(self, choices: IntArray) -> FloatArray:
+        points: FloatArray = np.log2(1.0 + self.table[choices])
+        return points
+
+
+class VectorKnob(NumberKnob):
+    """How many elements are computed at a time, in vector lanes."""
+
+    kind = "vector"
+
+
+class UnrollKnob(NumberKnob):
+    """Up to how many steps the loops inside are unrolled."""
+
+    kind = "unroll"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A number that a knob decides: the product of some columns of its table. It stands in a step's field."""
+class Decision:
+    """A number that is left to a knob, in place of a step's value: the product of some columns of the knob's table."""
 
     knob: Knob = field(repr=False)
-    columns: tuple[int, ...]
+    columns: tuple[int, ...] = (0,)
+
+    def values(self, choices: IntArray) -> IntArray:
+        """The number for each choice."""
+        products: IntArray = self.knob.table[choices][:, list(self.columns)].prod(axis=1)
+        return products
 
     def __str__(self) -> str:
         return f"{self.knob.name}{list(self.columns)}"
@@ -96,55 +147,10 @@ class Choice:
         return str(self)
 
 
-def resolve(value: Any, choices: dict[Knob, IntArray]) -> Any:
-    """A step's field with its choices replaced by arrays, one entry a candidate."""
-    if isinstance(value, Choice):
-        return value.knob.values(choices[value.knob], value.columns)
+def resolve(value: Any, choices: Mapping[Knob, IntArray]) -> Any:
+    """A step's value with its decisions made: arrays in their place, one entry for each candidate."""
+    if isinstance(value, Decision):
+        return value.values(choices[value.knob])
     if isinstance(value, tuple):
         return tuple(resolve(v, choices) for v in value)
     return value
-
-
-# --- tables --------------------------------------------------------------------------------------------------------
-
-
-def tile_table(
-    extent: int, levels: int, innermost: tuple[int, ...], max_waste: float = 1.15, max_choices: int = 4096
-) -> IntArray:
-    """Tilings of a loop: the extents of `levels` inner loops, outermost first, the last one of `innermost`.
-
-    Tiles need not divide; the iterations of all tiles together exceed the extent by at most `max_waste`.
-    """
-    inner = sorted({min(size, extent) for size in innermost if size <= max(extent, 1)} or {extent})
-    rows: list[tuple[int, ...]] = []
-    for last in inner:
-        tiles = -(-extent // last)
-        for outer in _factor_tuples(tiles, levels - 1):
-            total = int(np.prod(outer, dtype=np.int64)) * last
-            covered = -(-extent // min(total, extent)) * min(total, extent)
-            if total > extent:
-                covered = -(-extent // last) * last
-            if covered <= max_waste * extent:
-                rows.append((*outer, last))
-    table = np.asarray(sorted(set(rows)), dtype=np.int64).reshape(-1, levels)
-    if len(table) > max_choices:
-        table = table[np.linspace(0, len(table) - 1, max_choices).astype(np.int64)]
-    return table
-
-
-def _factor_tuples(total: int, levels: int) -> list[tuple[int, ...]]:
-    """Extents of nested loops over at most `total` tiles: powers of two, divisors, and all."""
-    if levels == 0:
-        return [()]
-    sizes = sorted({1, total, *(2**n for n in range(total.bit_length()) if 2**n <= total), *divisors(total)})
-    found: list[tuple[int, ...]] = []
-    for size in sizes:
-        rest = -(-total // size)
-        found += [(*outer, size) for outer in _factor_tuples(rest, levels - 1)]
-    return found
-
-
-def divisors(n: int) -> list[int]:
-    """The divisors of n, in order."""
-    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})

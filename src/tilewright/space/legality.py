@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.schedule import UNROLL, VECTORIZE, Extent, Schedule, Stage
+from tilewright.space.waste import MAX_STAGE_WASTE
 from tilewright.target import Target
 from tilewright.te import DTYPES
 
 _BROADCAST_REGISTERS = 1
-MAX_WASTE = 1.3
 _MAX_LOCAL_BYTES = 64 << 20
 
 
@@ -20,7 +20,7 @@ def is_legal(schedule: Schedule, num_rows: int, target: Target) -> npt.NDArray[n
     for stage in schedule.active_stages:
         if stage.reduction is not None:
             legal &= _registers(schedule, stage, target) <= target.num_vector_registers
-        legal &= _waste(schedule, stage) <= MAX_WASTE
+        legal &= _waste(schedule, stage) <= MAX_STAGE_WASTE
         if stage.attach_loop is not None:
             legal &= _buffer_bytes(schedule, stage) <= _MAX_LOCAL_BYTES
     return legal

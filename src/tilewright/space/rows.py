@@ -6,15 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tilewright.schedule import Loop, Split, Stage, Step
 from tilewright.schedule.steps import ComputeAtStep, FuseStep, ParallelStep, RFactorStep, VectorizeStep
 from tilewright.space.analysis import lane_axis, longer
 from tilewright.space.annotation import vector_steps
 from tilewright.space.builder import SketchState, open_split
 from tilewright.space.columns import column_partials
-from tilewright.space.knob import TILE, VECTOR, Choice, Knob
+from tilewright.space.knob import Decision, TileKnob, VectorKnob
 from tilewright.te import Axis, Expr
 
 _ROWS_IN_A_BLOCK = (1, 2, 4, 8, 16, 32, 64)
@@ -97,10 +95,10 @@ def _make_row_loop(state: SketchState, host: Stage, num_axes: int) -> tuple[Sket
     names = tuple(axis.name for axis in host.axes[:num_axes])
     num_rows = math.prod(axis.extent for axis in host.axes[:num_axes])
     sizes = [size for size in _ROWS_IN_A_BLOCK if size == 1 or size * state.options.threads <= num_rows]
-    knob = Knob(f"{host.name}.rows", TILE, np.asarray(sizes, np.int64)[:, None])
+    knob = TileKnob(f"{host.name}.rows", sizes)
     fused = "@".join(names)
     steps: list[Step] = [FuseStep(host.name, names)] if num_axes > 1 else []
-    state = state.add(*steps, open_split(host.name, fused, Choice(knob, (0,))))
+    state = state.add(*steps, open_split(host.name, fused, Decision(knob)))
     return state, f"{fused}.1"
 
 
@@ -128,8 +126,8 @@ def _partials_of_one_axis(state: SketchState, stage: Stage, over: Axis) -> Sketc
     lanes = state.options.target.lanes(stage.tensor.dtype)
     loop = over.name
     widths = [w for w in (lanes, 2 * lanes, 4 * lanes) if w <= over.extent] or [1]
-    knob = Knob(f"{stage.name}.{loop}", VECTOR, np.asarray(widths, np.int64)[:, None])
-    split = open_split(stage.name, loop, Choice(knob, (0,)))
+    knob = VectorKnob(f"{stage.name}.{loop}", widths)
+    split = open_split(stage.name, loop, Decision(knob))
     factored = state.add(split, RFactorStep(stage.name, f"{loop}.1"))
     partial = factored.stage(f"{stage.name}.rf")
     return factored.add(VectorizeStep(partial.name, f"{loop}.1"))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.schedule import Schedule, Step, Trace
-from tilewright.space.knob import Choice, IntArray, Knob, resolve
+from tilewright.space.knob import Decision, IntArray, Knob, resolve
 from tilewright.te import Task
 
 
@@ -80,7 +80,7 @@ def _knobs(steps: tuple[Step, ...]) -> tuple[Knob, ...]:
     found: dict[Knob, None] = {}
 
     def visit(value: Any) -> None:
-        if isinstance(value, Choice):
+        if isinstance(value, Decision):
             found[value.knob] = None
         elif isinstance(value, tuple):
             for v in value:
@@ -99,9 +99,9 @@ def _resolved(step: Step, choices: dict[Knob, IntArray]) -> Step:
 
 def _narrow(open_value: Any, value: Any, allowed: dict[Knob, npt.NDArray[np.bool_]]) -> bool:
     """Keep the choices that give `value`; False where the fixed parts differ."""
-    if isinstance(open_value, Choice):
-        table = open_value.knob.table[:, list(open_value.columns)].prod(axis=1)
-        allowed[open_value.knob] &= table == value
+    if isinstance(open_value, Decision):
+        knob = open_value.knob
+        allowed[knob] &= open_value.values(np.arange(knob.cardinality)) == value
         return True
     if isinstance(open_value, tuple):
         same_length = isinstance(value, tuple) and len(open_value) == len(value)

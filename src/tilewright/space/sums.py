@@ -5,15 +5,14 @@ The lanes of their vectors run along the reduction: each is a sum of its own unt
 
 from __future__ import annotations
 
-import numpy as np
-
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import ComputeAtStep, ReorderStep, RFactorStep, SplitStep, UnrollStep, VectorizeStep
 from tilewright.space.analysis import fusible_consumer, has_data_reuse, longer
 from tilewright.space.annotation import on_threads, once_first
 from tilewright.space.builder import SketchState, open_split
-from tilewright.space.knob import TILE, Choice, Knob, divisors
+from tilewright.space.knob import Decision, TileKnob
 from tilewright.space.packing import pack_variants
+from tilewright.space.tile_tables import divisors
 from tilewright.te import Axis, Read, memory_step
 
 _MAX_ROWS = 8
@@ -48,13 +47,13 @@ def sums_in_lanes(state: SketchState, name: str) -> list[SketchState]:
     host = consumer or stage
     *outer, rows, last = longer(host.axes)
     sizes = [size for size in divisors(rows.extent) if size <= _MAX_ROWS]
-    knob = Knob(f"{name}.{rows.name}", TILE, np.asarray(sizes, np.int64)[:, None])
+    knob = TileKnob(f"{name}.{rows.name}", sizes)
     in_lanes = f"{over.name}.1"
     state = state.add(
         SplitStep(name, over.name, (lanes,)),
         RFactorStep(name, in_lanes),
         *once_first(host),
-        open_split(host.name, rows.name, Choice(knob, (0,))),
+        open_split(host.name, rows.name, Decision(knob)),
         *on_threads(host.name, [axis.name for axis in outer] or [f"{rows.name}.0"]),
         UnrollStep(host.name, f"{rows.name}.1"),
     )

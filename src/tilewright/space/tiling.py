@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from tilewright.schedule import Loop, Stage, Step
 from tilewright.schedule.steps import ComputeAtStep, ReorderStep, SplitStep, UnrollStep, VectorizeStep
 from tilewright.space.analysis import elementwise_consumer, longer, reused_axes
 from tilewright.space.annotation import on_threads, once_first
 from tilewright.space.builder import SketchState, open_pragma, open_split
-from tilewright.space.knob import TILE, UNROLL, Choice, Knob, divisors, tile_table
+from tilewright.space.knob import Decision, TileKnob, UnrollKnob
+from tilewright.space.tile_tables import divisors, exact_tilings, tilings
 from tilewright.te import DTYPES, Axis
 
 _HEAVY = 2  # an axis is light where what it selects from is smaller by this
@@ -26,12 +25,12 @@ _HOST_LEVELS: dict[int, tuple[tuple[int, ...], ...]] = {1: ((0, 1, 2),), 2: ((0,
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 
 
-def spatial_knobs(state: SketchState, stage: Stage) -> dict[Axis, Knob]:
+def spatial_knobs(state: SketchState, stage: Stage) -> dict[Axis, TileKnob]:
     """The tiling of each spatial axis longer than one: the extents of its three inner levels."""
     lanes = state.options.target.lanes(stage.tensor.dtype)
     axes = longer(stage.axes)
     row_axis = _row_axis(stage, axes)
-    knobs: dict[Axis, Knob] = {}
+    knobs: dict[Axis, TileKnob] = {}
     for axis in axes:
         if axis is axes[-1]:
             sizes: tuple[int, ...] = tuple(n * lanes for n in (1, 2, 3, 4) if n * lanes <= axis.extent)
@@ -40,10 +39,10 @@ def spatial_knobs(state: SketchState, stage: Stage) -> dict[Axis, Knob]:
             sizes = _ROWS
         else:
             sizes = (1, 2, axis.extent) if axis.extent <= 4 else (1, 2)
-        table = tile_table(axis.extent, 3, sizes, state.options.max_waste)
+        table = tilings(axis.extent, 3, sizes, state.options.max_waste)
         if not len(table):
-            table = tile_table(axis.extent, 3, tuple(d for d in divisors(axis.extent) if d <= max(sizes)))
-        knobs[axis] = Knob(f"{stage.name}.{axis.name}", TILE, table)
+            table = tilings(axis.extent, 3, (d for d in divisors(axis.extent) if d <= max(sizes)))
+        knobs[axis] = TileKnob(f"{stage.name}.{axis.name}", table)
     return knobs
 
 
@@ -73,17 +72,16 @@ def heavy_first(stage: Stage, axes: list[Axis]) -> list[Axis]:
     return sorted(axes, key=lambda axis: bytes_of[axis] * _HEAVY < most)
 
 
-def reduce_knobs(stage: Stage) -> dict[Axis, Knob]:
+def reduce_knobs(stage: Stage) -> dict[Axis, TileKnob]:
     """The tiling of each reduction axis longer than one: the extent of its inner level."""
-    knobs: dict[Axis, Knob] = {}
+    knobs: dict[Axis, TileKnob] = {}
     for axis in longer(stage.reduce_axes):
-        sizes = np.asarray(divisors(axis.extent), np.int64)[:, None]
-        knobs[axis] = Knob(f"{stage.name}.{axis.name}", TILE, sizes)
+        knobs[axis] = TileKnob(f"{stage.name}.{axis.name}", exact_tilings(axis.extent, 1))
     return knobs
 
 
-def unroll_knob(stage: Stage) -> Knob:
-    return Knob(f"{stage.name}.unroll", UNROLL, np.asarray(UNROLL_STEPS, np.int64)[:, None])
+def unroll_knob(stage: Stage) -> UnrollKnob:
+    return UnrollKnob(f"{stage.name}.unroll", UNROLL_STEPS)
 
 
 def tile_alone(state: SketchState, name: str) -> SketchState:
@@ -92,9 +90,9 @@ def tile_alone(state: SketchState, name: str) -> SketchState:
     spatial, reduce = spatial_knobs(state, stage), reduce_knobs(stage)
     steps = once_first(stage)
     for axis, knob in spatial.items():
-        steps.append(open_split(name, axis.name, *(Choice(knob, (n,)) for n in range(3))))
+        steps.append(open_split(name, axis.name, *(Decision(knob, (n,)) for n in range(3))))
     for axis, knob in reduce.items():
-        steps.append(open_split(name, axis.name, Choice(knob, (0,))))
+        steps.append(open_split(name, axis.name, Decision(knob, (0,))))
     outer = heavy_first(stage, list(spatial))
     level = [[f"{axis.name}.{n}" for axis in outer] for n in range(3)]
     level.append([f"{axis.name}.3" for axis in spatial])
@@ -103,7 +101,7 @@ def tile_alone(state: SketchState, name: str) -> SketchState:
     steps += on_threads(name, level[0])
     steps += _register_tile(name, level[3])
     if outer_r:
-        steps.append(open_pragma(name, outer_r[-1], Choice(unroll_knob(stage), (0,))))
+        steps.append(open_pragma(name, outer_r[-1], Decision(unroll_knob(stage), (0,))))
     return state.add(*steps)
 
 
@@ -114,7 +112,7 @@ def tile_fused(state: SketchState, name: str, consumer: str, at_level: int) -> S
     host_axes = dict(zip(stage.axes, host.axes, strict=True))
     steps = once_first(host)
     for axis, knob in spatial.items():
-        factors = tuple(Choice(knob, columns) for columns in _HOST_LEVELS[at_level])
+        factors = tuple(Decision(knob, columns) for columns in _HOST_LEVELS[at_level])
         steps.append(open_split(consumer, host_axes[axis].name, *factors))
     outer = heavy_first(stage, list(spatial))
     levels = [[f"{host_axes[axis].name}.{n}" for axis in outer] for n in range(at_level)]
@@ -134,7 +132,7 @@ class Tiles:
 
     loop: Loop
     at_level: int
-    knobs: dict[Axis, Knob]
+    knobs: dict[Axis, TileKnob]
 
 
 def tiles_of_consumer(state: SketchState, stage: Stage) -> Tiles | None:
@@ -145,14 +143,14 @@ def tiles_of_consumer(state: SketchState, stage: Stage) -> Tiles | None:
     loop = next((loop for loop in host.leaves if state.schedule.attached_at(loop)), None)
     host_splits = [step for step in state.steps if isinstance(step, SplitStep) and step.stage == host.name]
     splits = {step.loop: step.factors for step in host_splits}
-    knobs: dict[Axis, Knob] = {}
+    knobs: dict[Axis, TileKnob] = {}
     levels: set[int | None] = set()
     for own, axis in zip(stage.axes, host.axes, strict=True):
         if axis.extent > 1:
-            choices = [factor for factor in splits.get(axis.name, ()) if isinstance(factor, Choice)]
+            choices = [factor for factor in splits.get(axis.name, ()) if isinstance(factor, Decision)]
             columns = tuple(choice.columns for choice in choices)
             levels.add(next((level for level, known in _HOST_LEVELS.items() if known == columns), None))
-            knobs.update((own, choice.knob) for choice in choices)
+            knobs.update((own, choice.knob) for choice in choices if isinstance(choice.knob, TileKnob))
     at_level = levels.pop() if len(levels) == 1 else None
     return None if loop is None or at_level is None else Tiles(loop, at_level, knobs)
 
@@ -163,15 +161,15 @@ def tile_joined(state: SketchState, name: str, tiles: Tiles) -> SketchState:
     return state.add(attach, *_inside_of_tile(state.stage(name), tiles.knobs, tiles.at_level))
 
 
-def _inside_of_tile(stage: Stage, spatial: dict[Axis, Knob], at_level: int) -> list[Step]:
+def _inside_of_tile(stage: Stage, spatial: dict[Axis, TileKnob], at_level: int) -> list[Step]:
     """The levels of a stage that the consumer's loops do not have."""
     name, reduce = stage.name, reduce_knobs(stage)
     num_levels = 4 - at_level
     steps: list[Step] = []
     for axis, knob in spatial.items():
-        steps.append(open_split(name, axis.name, *(Choice(knob, (n,)) for n in range(at_level, 3))))
+        steps.append(open_split(name, axis.name, *(Decision(knob, (n,)) for n in range(at_level, 3))))
     for axis, knob in reduce.items():
-        steps.append(open_split(name, axis.name, Choice(knob, (0,))))
+        steps.append(open_split(name, axis.name, Decision(knob, (0,))))
     outer = heavy_first(stage, list(spatial))
     parts = [[f"{axis.name}.{n}" for axis in outer] for n in range(num_levels - 1)]
     parts.append([f"{axis.name}.{num_levels - 1}" for axis in spatial])
@@ -180,7 +178,7 @@ def _inside_of_tile(stage: Stage, spatial: dict[Axis, Knob], at_level: int) -> l
     steps.append(ReorderStep(name, (*before, *outer_r, *parts[-2], *inner_r, *parts[-1])))
     steps += _register_tile(name, parts[-1])
     if outer_r:
-        steps.append(open_pragma(name, outer_r[-1], Choice(unroll_knob(stage), (0,))))
+        steps.append(open_pragma(name, outer_r[-1], Decision(unroll_knob(stage), (0,))))
     return steps
 
 
