@@ -84,6 +84,12 @@ def test_float_functions_keep_the_type_and_refuse_integers(name: str) -> None:
 
 
 ERRORS: list[tuple[Callable[[], object], str]] = [
+    (lambda: te.unary("melt", f), "unknown operator 'melt'; use one of: abs, acos"),
+    (lambda: te.binary("sum", f, f), "unknown operator 'sum'; use one of: add, and"),
+    (lambda: te.reduce("add", (f,), j), "unknown operator 'add'; use one of: argmax"),
+    (lambda: te.reduce("max", (f, f), j), "te.max reduces 1 value, got 2"),
+    (lambda: te.reduce("argmax", (f,), j), "te.argmax reduces 2 values, got 1"),
+    (lambda: te.reduce("argmax", (f, n), j), "keeps an index, which must be an int64, got int32"),
     (lambda: bool(f > 0), r"`F\[i, j\] > 0.0` has no truth value"),
     (lambda: f + "x", "cannot use 'x' of type str"),  # type: ignore[operator]
     (lambda: f + F, "of type Tensor in an expression"),

@@ -102,3 +102,10 @@ def test_tensors_print_as_declarations_and_definitions() -> None:
     assert str(B) == "B: float32[8, 4] constant"
     assert te.format_tensor(C) == "C[y, x] = sum(A[y, k] * B[k, x], axis=[k])"
     assert str(te.compute((), lambda: te.max(a, axis=[i, j]), name="S")) == "S[()] = max(A[i, j], axis=[i, j])"
+
+
+def test_a_deep_expression_is_printed_without_recursion() -> None:
+    deep: te.Expr = i
+    for _ in range(6000):
+        deep = deep + 1
+    assert str(deep).startswith("... + 1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright import te
+from tilewright.te.transform import operands_first
 
 A = te.placeholder((8, 8), name="A")
 B = te.placeholder((8,), "int64", name="B")
@@ -18,6 +19,16 @@ def _every_kind() -> te.Expr:
 def test_substitute_replaces_a_variable_everywhere() -> None:
     result = te.substitute(_every_kind(), {i: i + 1, j: te.constant(3, "int64")})
     assert str(result) == ("sum(max(select(~(i + 1 < 2), -A[i + 1, B[3]], float32(B[i + 1])) * 2.0, 0.0), axis=[i, j])")
+
+
+def test_operands_come_first_and_once() -> None:
+    shared = A[i, j]
+    order = operands_first(te.exp(shared) + shared)
+    assert list(map(str, order)) == ["i", "j", "A[i, j]", "exp(A[i, j])", "exp(A[i, j]) + A[i, j]"]
+    deep: te.Expr = i
+    for _ in range(100_000):
+        deep = te.Unary("int64", "neg", deep)
+    assert len(operands_first(deep)) == 100_001
 
 
 def test_substitute_does_all_variables_at_once() -> None:

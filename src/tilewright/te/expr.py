@@ -7,7 +7,7 @@ Nodes compare by identity; `te.structure` compares computations. Operators on no
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -45,6 +45,8 @@ FLOAT_FUNCTIONS = (
     *("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", *_ROUNDINGS),
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
 )
+_UNARY = frozenset(("neg", "abs", "not", *FLOAT_FUNCTIONS))
+_BINARY = frozenset((*_OPERATORS.values(), "max", "min", *COMPARISONS))
 COSTLY_FUNCTIONS = frozenset((*FLOAT_FUNCTIONS, "pow")).difference(_ROUNDINGS)
 """Those that take many instructions."""
 ELEMENT_FUNCTIONS = (
@@ -297,6 +299,7 @@ def cast(x: ExprLike, dtype: str) -> Expr:
 def unary(op: str, x: ExprLike) -> Expr:
     """Build the operator or function `op` of `x`."""
     e = as_expr(x)
+    _check_op(op, _UNARY)
     if op == "not" and e.dtype != "bool":
         raise ExpressionError(f"~ needs a bool, got {e.dtype} in `{e}`; compare it first, as in ~(x > 0)")
     if op in ("neg", "abs") and e.dtype == "bool":
@@ -308,6 +311,7 @@ def unary(op: str, x: ExprLike) -> Expr:
 
 def binary(op: str, a: ExprLike, b: ExprLike) -> Expr:
     """Build `a op b`, bringing both sides to one type."""
+    _check_op(op, _BINARY)
     ea, eb = _same_type(a, b)
     dtype = ea.dtype
     if op in ("and", "or") and dtype != "bool":
@@ -319,6 +323,11 @@ def binary(op: str, a: ExprLike, b: ExprLike) -> Expr:
     if op in ("floordiv", "mod") and not is_int(dtype):
         raise ExpressionError(f"{op} of `{ea}` and `{eb}` needs integers, got {dtype}; use te.floor(a / b)")
     return Binary("bool" if op in COMPARISONS else dtype, op, ea, eb)
+
+
+def _check_op(op: str, known: Collection[str]) -> None:
+    if op not in known:
+        raise ExpressionError(f"unknown operator {op!r}; use one of: {', '.join(sorted(known))}")
 
 
 def _same_type(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
@@ -349,7 +358,13 @@ def select(cond: ExprLike, a: ExprLike, b: ExprLike) -> Expr:
 
 def reduce(op: str, values: Sequence[Expr], axis: Axis | Sequence[Axis]) -> Expr:
     """Build the reduction `op` of `values` over one axis or several."""
+    _check_op(op, REDUCTIONS)
     axes = check_reduce_axes(op, axis)
+    num_values = 2 if op in ("argmax", "argmin") else 1
+    if len(values) != num_values:
+        raise ExpressionError(f"te.{op} reduces {num_values} value{'s' * (num_values > 1)}, got {len(values)}")
+    if num_values == 2 and values[1].dtype != "int64":
+        raise ExpressionError(f"te.{op} keeps an index, which must be an int64, got {values[1].dtype}")
     if op not in ("argmax", "argmin", "max", "min") and values[0].dtype == "bool":
         raise ExpressionError(f"te.{op} of a bool; use te.cast(x, 'int32') first")
     return Reduce(values[-1].dtype, op, tuple(values), axes)

@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewright.te.dtype import is_float, is_int
 from tilewright.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary, Var
+from tilewright.te.transform import operands_first
 
 if TYPE_CHECKING:
     from tilewright.te.tensor import Tensor
@@ -78,13 +79,11 @@ class _Writer:
 
     def write(self, e: Expr) -> tuple[str, int]:
         """The text of `e` and how tightly its outermost operator binds."""
-        known = self._known.get(id(e))
-        if known is None:
-            known = _FORMAT[type(e)](e, self)
-            if len(known[0]) > MAX_CHARACTERS:
-                known = LEFT_OUT, _ATOM
-            self._known[id(e)] = known
-        return known
+        if id(e) not in self._known:
+            for node in operands_first(e):
+                known = _FORMAT[type(node)](node, self)
+                self._known[id(node)] = known if len(known[0]) <= MAX_CHARACTERS else (LEFT_OUT, _ATOM)
+        return self._known[id(e)]
 
     def text(self, e: Expr) -> str:
         return self.write(e)[0]

@@ -14,8 +14,10 @@ from tilewright.te.transform import visit
 
 Range = tuple[int, int]
 
-# Where an interval is only a bound, as for i - i % 4, the index is evaluated at up to this many points.
+# Where an interval is only a bound, as for i - i % 4, the index is evaluated at up to so many points, and its parts to
+# so many values together.
 _MAX_POINTS = 1 << 20
+_MAX_VALUES = 1 << 25
 
 
 def index_range(index: Expr) -> Range | None:
@@ -133,9 +135,11 @@ def _is_exact(index: Expr) -> bool:
 
 
 def _enumerated(index: Expr) -> Range | None:
-    axes: list[Axis] = []
-    visit(index, lambda e: axes.append(e) if isinstance(e, Axis) else None)
-    if math.prod(axis.extent for axis in axes) > _MAX_POINTS:
+    nodes: list[Expr] = []
+    visit(index, nodes.append)
+    axes = [e for e in nodes if isinstance(e, Axis)]
+    num_points = math.prod(axis.extent for axis in axes)
+    if num_points > _MAX_POINTS or num_points * len(nodes) > _MAX_VALUES:
         return None
     grids = np.ogrid[tuple(slice(axis.extent) for axis in axes)] if axes else []
     values = _evaluate(index, dict(zip(axes, grids, strict=True)))

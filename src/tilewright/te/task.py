@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from tilewright.errors import ExpressionError
 from tilewright.te.expr import FLOAT_FUNCTIONS, Binary, Expr, Read, Reduce, Unary
@@ -77,6 +78,26 @@ class Task:
         Indices, comparisons, selects and casts count nothing.
         """
         return float(sum(_stage_flop(stage) for stage in self.stages))
+
+    def to_json(self) -> dict[str, Any]:
+        """The task as JSON, from which `from_json` makes the same computation under the same names.
+
+        >>> from tilewright import te
+        >>> A = te.placeholder((4,), name="A")
+        >>> task = Task([A], te.compute((4,), lambda i: A[i] * 2.0, name="B"))
+        >>> Task.from_json(task.to_json()).hash == task.hash
+        True
+        """
+        from tilewright.te.task_json import task_to_json
+
+        return task_to_json(self)
+
+    @staticmethod
+    def from_json(data: object) -> Task:
+        """The task that `to_json` wrote; ExpressionError says what of other JSON is wrong, and where."""
+        from tilewright.te.task_json import task_from_json
+
+        return task_from_json(data)
 
 
 def _tensors(what: str, given: object) -> tuple[Tensor, ...]:

@@ -117,16 +117,29 @@ def compute(shape: Shape, function: Callable[..., ExprLike], name: str = "comput
     >>> print(compute((8, 4), lambda i, j: A[j, i] * 2.0, name="T"))
     T[i, j] = A[j, i] * 2.0
     """
-    from tilewright.te.check import check_body
-
     _check_name(name, "compute")
     dims = _shape(shape, name)
     axes = tuple(Axis("int64", n, e, False) for n, e in zip(_axis_names(function, len(dims), name), dims, strict=True))
     body = as_expr(function(*axes), dtype)
     if dtype is not None:
         body = cast(body, check_dtype(dtype))
+    return computed(name, axes, body)
+
+
+def computed(name: str, axes: tuple[Axis, ...], body: Expr) -> Tensor:
+    """A tensor whose element is `body` over `axes`, once that is checked."""
+    from tilewright.te.check import check_body
+
+    _check_name(name, "compute")
     check_body(name, axes, body)
-    return Tensor(name, dims, body.dtype, axes, body)
+    return Tensor(name, tuple(axis.extent for axis in axes), body.dtype, axes, body)
+
+
+def spatial_axis(extent: int, name: str) -> Axis:
+    """An axis of a compute, which any identifier of Python may name, as the parameters of its function do."""
+    if not name.isidentifier():
+        raise ExpressionError(f"axis name {name!r} is not an identifier; use letters, digits and _")
+    return Axis("int64", name, _positive(extent, f"axis {name}"), False)
 
 
 def _axis_names(function: Callable[..., ExprLike], ndim: int, name: str) -> list[str]:

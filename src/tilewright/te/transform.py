@@ -32,6 +32,22 @@ def visit(expr: Expr, fn: Callable[[Expr], object]) -> None:
         stack.extend(reversed(_CHILDREN[type(e)](e)))
 
 
+def operands_first(expr: Expr) -> list[Expr]:
+    """Every node once, after its operands, left to right; without recursion, however deep the expression is."""
+    order: list[Expr] = []
+    seen: set[int] = set()
+    stack = [(expr, False)]
+    while stack:
+        e, is_expanded = stack.pop()
+        if is_expanded:
+            order.append(e)
+        elif id(e) not in seen:
+            seen.add(id(e))
+            stack.append((e, True))
+            stack.extend((operand, False) for operand in reversed(_CHILDREN[type(e)](e)))
+    return order
+
+
 def collect_reads(expr: Expr) -> list[Read]:
     """Every read in the expression, once a node, left to right; one inside another's index follows it."""
     reads: list[Read] = []
