@@ -63,14 +63,14 @@ def improvements(trials: Iterable[Record]) -> list[Record]:
     best_s: dict[str, float] = {}
     found: list[Record] = []
     for record in trials:
-        if record.steady_latency_s < best_s.get(record.task, np.inf):
-            best_s[record.task] = record.steady_latency_s
+        if record.rank_s < best_s.get(record.task, np.inf):
+            best_s[record.task] = record.rank_s
             found.append(record)
     return found
 
 
 def measure_again(
-    tasks: Sequence[Task], programs: Iterable[Record], target: Target, threads: int, rounds: int
+    tasks: Sequence[Task], programs: Iterable[Record], target: Target, threads: int, turns: int
 ) -> dict[tuple[str, Trace], float]:
     """Measure the programs, those of one task in turns; one that fails now keeps the latency that it had."""
     by_task: dict[str, dict[Trace, Record]] = {}
@@ -83,9 +83,9 @@ def measure_again(
             if not known:
                 continue
             measurer.turn_to(task)
-            results = measurer.compare(list(known), rounds)
+            results = measurer.compare(list(known), turns)
             for (trace, record), result in zip(known.items(), results, strict=True):
-                again[task.hash, trace] = result.latency_s or record.steady_latency_s
+                again[task.hash, trace] = result.latency_s or record.rank_s
     return again
 
 
@@ -100,7 +100,7 @@ def curve(trials: Sequence[Record], num_first: int, weights: Weights, again: Aga
     again_s: dict[str, float] = {}
 
     def take(record: Record) -> None:
-        seen_s[record.task] = record.steady_latency_s
+        seen_s[record.task] = record.rank_s
         again_s[record.task] = min(again[record.task, record.trace], again_s.get(record.task, np.inf))
 
     for record in {record.task: record for record in reversed(improving)}.values():

@@ -138,7 +138,7 @@ class _FirstRound(Tuner):
     """A tuner whose finalists are not compared: that is for the end of a run."""
 
     def compare_finalists(
-        self, measurer: Measurer, log: RecordLog | None, max_finalists: int = 1, rounds: int = 1
+        self, measurer: Measurer, log: RecordLog | None, max_finalists: int = 1, turns: int = 1
     ) -> Record:
         best = fastest(self.records)
         assert best is not None

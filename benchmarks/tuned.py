@@ -69,6 +69,6 @@ def prepare(task: Task, kernel: Kernel, seed: int = 0) -> Prepared:
 
 
 def best_so_far_s(result: TuneResult) -> list[float]:
-    """After each trial the lowest latency until then, at a steady pace; infinite as long as none was valid."""
-    latencies_s = [record.steady_latency_s for record in result.records]
+    """After each trial the lowest latency until then; infinite as long as none was valid."""
+    latencies_s = [record.rank_s for record in result.records]
     return [float(latency_s) for latency_s in np.minimum.accumulate(latencies_s)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.measure.options import MeasureOptions
-from tilewright.measure.repeats import sample_latency
+from tilewright.measure.repeats import sample_latency, sample_turn
 
 OPTIONS = MeasureOptions(min_repeat_ms=5.0, min_repeats=3, max_total_ms=50.0, hopeless_factor=3.0, close_factor=1.1)
 
@@ -57,17 +57,12 @@ def test_a_cold_first_run_does_not_condemn_a_fast_kernel() -> None:
     assert samples_s == pytest.approx([1e-5] * len(samples_s))
 
 
-def test_samples_of_a_disturbed_moment_are_taken_again() -> None:
-    """The machine is as usual again after the second sample: only those from then on count."""
-    latencies_s = iter([2e-3, 6e-3, 6e-3] + [2e-3] * 20)
-    usual = iter([False, False] + [True] * 20)
-    samples_s = sample_latency(lambda number: number * next(latencies_s), OPTIONS, None, lambda: next(usual))
-    assert set(samples_s) == {2e-3}
-    assert len(samples_s) >= OPTIONS.min_repeats
-
-
-def test_a_machine_that_is_never_as_usual_gives_what_it_gives() -> None:
-    kernel = FakeKernel(2e-3)
-    samples_s = sample_latency(kernel, OPTIONS, None, lambda: False)
-    assert samples_s == pytest.approx([2e-3] * len(samples_s))
-    assert sum(kernel.calls) * 2e-3 <= 3 * OPTIONS.max_total_ms * 1e-3 + 20e-3
+@pytest.mark.parametrize(
+    ("latency_s", "calls"),
+    [(2e-3, [1, 3, 3, 3]), (20e-3, [1, 1, 1, 1]), (0.5, [1])],  # the last: a cold run is as good as any
+)
+def test_a_turn_is_short(latency_s: float, calls: list[int]) -> None:
+    kernel = FakeKernel(latency_s)
+    samples_s = sample_turn(kernel, OPTIONS)
+    assert kernel.calls == calls
+    assert samples_s == pytest.approx([latency_s] * max(1, len(calls) - 1))

@@ -45,8 +45,8 @@ def test_the_best_is_of_the_same_task_target_and_threads() -> None:
     assert best([failed()], "5f3a", TARGET, 2) is None
 
 
-def test_the_fastest_is_so_at_a_steady_pace() -> None:
-    records = [record(latency_s=2e-3, trace=Trace()), record(latency_s=3e-3, pace=2.0)]
+def test_finalists_are_ranked_by_what_they_were_compared_by() -> None:
+    records = [record(latency_s=2e-3, trace=Trace()), record(latency_s=3e-3, compared_s=1.9e-3)]
     assert fastest(records) is records[1]
 
 

@@ -16,8 +16,9 @@ from tilewright.records import Record
     "original",
     [
         record(),
-        record(names=(("A",), ("C", "i", "k")), pace=1.5),
+        record(names=(("A",), ("C", "i", "k")), compared_s=1.5e-3),
         record(context="cold-47M"),
+        failed(),
         failed("INVALID", workload=""),
     ],
 )
@@ -53,8 +54,8 @@ def test_a_record_survives_json(original: Record) -> None:
         ({"trace": [{"step": "melt", "stage": "C", "arguments": []}]}, "trace: unknown step 'melt'"),
         ({"names": [["A"], []]}, r"names must be a list of lists of names, got \[\['A'\], \[\]\]"),
         ({"names": ["A"]}, "names must be a list of lists"),
-        ({"pace": 0}, "pace must be a number from 1e-30 to 1e\\+30, got 0"),
-        ({"pace": 1e-320}, "pace must be"),
+        ({"compared_s": 0}, "compared_s must be a number of seconds from 1e-12 to 1e\\+12, or null, got 0"),
+        ({"compared_s": "fast"}, "compared_s must be"),
         ({"context": "cold 9M"}, "context must be a word of letters, digits, '-' and '.', 64 at most, got 'cold 9M'"),
         ({"context": ""}, "context must be"),
         ({"context": None}, "context must be"),
@@ -76,15 +77,16 @@ def test_what_cannot_be_read_is_not_made() -> None:
         record(context="cold 9M")
 
 
-def test_names_pace_and_context_are_not_in_older_records() -> None:
-    data = record().to_json()
-    del data["names"], data["pace"], data["context"]
+def test_older_records_have_fewer_fields_and_a_pace_that_is_ignored() -> None:
+    data = record().to_json() | {"pace": 1.5}
+    del data["names"], data["compared_s"], data["context"]
     assert Record.from_json(data) == record()
 
 
-def test_a_latency_at_a_steady_pace() -> None:
-    assert record(latency_s=3e-3, pace=1.5).steady_latency_s == pytest.approx(2e-3)
-    assert failed(pace=1.5).steady_latency_s == float("inf")
+def test_what_a_record_is_ranked_by() -> None:
+    assert record(latency_s=3e-3).rank_s == 3e-3
+    assert record(latency_s=3e-3, compared_s=2e-3).rank_s == 2e-3
+    assert failed().rank_s == float("inf")
 
 
 def test_a_missing_field_is_named() -> None:

@@ -14,7 +14,6 @@ from tilewright.measure.measurement import (
 )
 from tilewright.measure.measurer import Measurer
 from tilewright.measure.options import MeasureOptions
-from tilewright.measure.pace import Pace
 
 __all__ = [
     "BUILD_ERROR",
@@ -29,6 +28,5 @@ __all__ = [
     "MeasureOptions",
     "Measurement",
     "Measurer",
-    "Pace",
     "PackedInput",
 ]

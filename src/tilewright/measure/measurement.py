@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 OK = "OK"
@@ -21,8 +20,7 @@ class Measurement:
     """The result of one trial.
 
     `latency_s` is the median of `runs_s`, seconds a call; it is None unless the status is OK. `error` says why it is
-    not. `build_s` is the time the compiler took. `pace` is how many times as long as at first the program
-    took that is timed again and again beside the candidates.
+    not. `build_s` is the time the compiler took.
     """
 
     status: str
@@ -30,9 +28,3 @@ class Measurement:
     runs_s: tuple[float, ...] = ()
     error: str = ""
     build_s: float = 0.0
-    pace: float = 1.0
-
-    @property
-    def steady_latency_s(self) -> float:
-        """The latency at a pace of one; infinite where there is none."""
-        return math.inf if self.latency_s is None else self.latency_s / self.pace

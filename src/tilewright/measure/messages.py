@@ -73,12 +73,12 @@ class BuildFailed:
 class RunJob:
     """Time this kernel. Its output is checked if it could win, which every candidate could without a best.
 
-    Samples count while the machine is as usual; `in_any_state`, all of them do.
+    With `is_turn` it is a short turn of a comparison.
     """
 
     binary: KernelBinary
-    best_latency_s: float | None
-    in_any_state: bool = False
+    best_latency_s: float | None = None
+    is_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

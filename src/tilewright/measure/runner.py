@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import TilewrightError
-from tilewright.measure.canary import Canary
 from tilewright.measure.messages import Ran, Ready, RunFailed, RunJob, Setup, SetupFailed
 from tilewright.measure.reference import ReferenceStore, reference_outputs
-from tilewright.measure.repeats import sample_latency
+from tilewright.measure.repeats import sample_latency, sample_turn
 from tilewright.runtime import Kernel
 from tilewright.runtime.build import load_binary
 from tilewright.te import Tensor, assert_matches, numpy_dtype, random_inputs, reduction_size
@@ -70,7 +69,6 @@ class Bench:
             store.save(reference_outputs(task, drawn, setup.target, setup.threads))
         self._expected = store.load()
         self._right: list[NDArray[Any]] = []
-        self._canary = Canary(setup.target, setup.threads)
 
     def run(self, job: RunJob) -> Ran:
         options = self._setup.options
@@ -80,8 +78,7 @@ class Bench:
         for output in self._outputs:
             _bytes(output)[...] = _GARBAGE
         run = functools.partial(self._time, kernel)
-        counts = (lambda: True) if job.in_any_state else self._canary.is_as_usual
-        runs_s = sample_latency(run, options, job.best_latency_s, counts)
+        runs_s = sample_turn(run, options) if job.is_turn else sample_latency(run, options, job.best_latency_s)
         if not self._could_win(statistics.median(runs_s), job.best_latency_s):
             return Ran(runs_s)
         return Ran(runs_s, self._mismatch())

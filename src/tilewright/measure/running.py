@@ -25,15 +25,16 @@ class Runner:
             self._worker = self._server.fork(RUNNER)
             self._is_fresh = True
 
-    def run(self, built: Built, best_latency_s: float | None, in_any_state: bool = False) -> Measurement:
-        """Time a kernel; one that fails beside others is tried again alone.
+    def run(self, built: Built, best_latency_s: float | None = None, *, is_turn: bool = False) -> Measurement:
+        """Time a kernel, in a short turn or for as long as it takes; one that fails beside others is tried again alone.
 
         A kernel that writes where it should not may spoil the process for those that run after it: only a failure in
         a process that has run nothing else is the candidate's own.
         """
+        job = RunJob(built.binary, best_latency_s, is_turn)
         while True:
             is_fresh = self._worker is None or self._is_fresh
-            measurement = self._run_once(RunJob(built.binary, best_latency_s, in_any_state), built.build_s)
+            measurement = self._run_once(job, built.build_s)
             if measurement.status not in (RUN_ERROR, WRONG_RESULT):
                 return measurement
             self.discard()

@@ -64,7 +64,7 @@ def by_speed(records: Iterable[Record], context: str = WARM) -> list[Record]:
 
 
 def _by_speed(every: Sequence[Record]) -> list[Record]:
-    """Of one context: one record for each program that ran, the fastest at a steady pace first.
+    """Of one context: one record for each program that ran, the fastest first.
 
     Programs that were measured again are finalists: they were compared with each other, and the last of their records
     is the most careful one. Where there are any, they and those that were found after them come first.
@@ -75,7 +75,7 @@ def _by_speed(every: Sequence[Record]) -> list[Record]:
     position = {id(record): n for n, record in enumerate(every)}
     last = max((position[id(record)] for record in finalists), default=-1)
     first = {id(record) for record in (*finalists, *(r for r in ran if position[id(r)] > last))}
-    return sorted(ran, key=lambda record: (id(record) not in first, record.steady_latency_s))
+    return sorted(ran, key=lambda record: (id(record) not in first, record.rank_s))
 
 
 def fastest(records: Iterable[Record]) -> Record | None:
@@ -118,7 +118,7 @@ def prune(path: str | os.PathLike[str], keep_best: int) -> tuple[int, int]:
     def thin_out(records: list[Record]) -> list[Record]:
         kept: set[int] = set()
         for group in group_by_task(records).values():
-            valid = sorted((r for r in group if r.latency_s is not None), key=attrgetter("steady_latency_s"))
+            valid = sorted((r for r in group if r.latency_s is not None), key=attrgetter("rank_s"))
             kept.update(id(record) for record in valid[:keep_best])
         thinned = [record for record in records if id(record) in kept]
         numbers.extend((len(records), len(thinned)))

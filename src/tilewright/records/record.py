@@ -43,17 +43,19 @@ class Record:
     build_s: float = 0.0
     time: float = 0.0  # when it was measured, in seconds since 1970
     names: Names = ()  # what the task calls its tensors and axes, and so the trace; older records do not say
-    pace: float = 1.0  # how many times as long as in its own trial the task's first program took at that time
-    context: str = WARM  # how the kernel found what it reads when it was timed, such as "cold-47M"
+    compared_s: float | None = None  # of a finalist: what it was chosen or refused by; no sample of it is in the runs
+    context: str = WARM  # how the kernel found its constants when it was timed, such as "cold-47M"
     source: str = field(default="", compare=False, repr=False)  # the file and the line that it was read from
 
     def __post_init__(self) -> None:
         _check_field("context", self.context)
 
     @property
-    def steady_latency_s(self) -> float:
-        """The latency as if the machine had kept its pace since the task's first trial; infinite where nothing ran."""
-        return math.inf if self.latency_s is None else self.latency_s / self.pace
+    def rank_s(self) -> float:
+        """What programs are ranked by, which is not what is said of the best of them; infinite where nothing ran."""
+        if self.latency_s is None:
+            return math.inf
+        return self.latency_s if self.compared_s is None else self.compared_s
 
     def to_json(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in FIELDS}
@@ -75,7 +77,7 @@ class Record:
                 raise RecordFormatError(f"trace: {error}") from error
         names = tuple(map(tuple, data.get("names", ())))
         changes = {"trace": trace, "runs_s": tuple(data["runs_s"]), "names": names, "source": source}
-        return Record(**{**data, **changes})
+        return Record(**{name: data[name] for name in FIELDS if name in data} | changes)
 
 
 def _is_number(value: object, least: float, most: float) -> bool:
@@ -85,6 +87,10 @@ def _is_number(value: object, least: float, most: float) -> bool:
 
 def _is_time(value: object) -> bool:
     return _is_number(value, 0, _MOST_S)
+
+
+def _is_latency(value: object) -> bool:
+    return value is None or _is_number(value, _LEAST_S, _MOST_S)
 
 
 def _is_text(value: object) -> bool:
@@ -105,7 +111,6 @@ def _is_threads(value: object) -> bool:
 
 # Shorter than a cycle and longer than history: nothing that was measured.
 _LEAST_S, _MOST_S = 1e-12, 1e12
-_LEAST_PACE, _MOST_PACE = 1e-30, 1e30  # the ratio of two latencies
 _LATENCY = f"a number of seconds from {_LEAST_S:g} to {_MOST_S:g}, or null"
 _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "task": ("a string", _is_text),
@@ -114,21 +119,19 @@ _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "threads": (f"a whole number from 1 to {MAX_THREADS}", _is_threads),
     "trace": ("a list of steps", lambda v: isinstance(v, list)),
     "status": (f"one of {', '.join(STATUSES)}", lambda v: isinstance(v, str) and v in STATUSES),
-    "latency_s": (_LATENCY, lambda v: v is None or _is_number(v, _LEAST_S, _MOST_S)),
+    "latency_s": (_LATENCY, _is_latency),
     "runs_s": ("a list of seconds", lambda v: isinstance(v, list) and all(map(_is_time, v))),
     "error": ("a string", _is_text),
     "build_s": ("a number of seconds", _is_time),
     "time": ("a number of seconds since 1970", _is_time),
     "names": ("a list of lists of names", _is_names),
-    "pace": (
-        f"a number from {_LEAST_PACE:g} to {_MOST_PACE:g}",
-        lambda v: _is_number(v, _LEAST_PACE, _MOST_PACE),
-    ),
+    "compared_s": (_LATENCY, _is_latency),
     "context": ("a word of letters, digits, '-' and '.', 64 at most", _is_context),
 }
 FIELDS = tuple(_RULES)
 """What of a record is written, in this order."""
-_OPTIONAL = ("names", "pace", "context")
+_OPTIONAL = ("names", "compared_s", "context")
+_OBSOLETE = ("pace",)  # by which older records divided their latencies; it is ignored
 _NEEDED = frozenset(_RULES) - frozenset(_OPTIONAL)
 
 
@@ -144,6 +147,8 @@ def _check_fields(data: Mapping[str, Any]) -> None:
         first = next(name for name in FIELDS if name in missing)
         raise RecordFormatError(f"a record needs the field {first}, which is missing")
     for name, value in data.items():
+        if name in _OBSOLETE:
+            continue
         if name not in _RULES:
             raise RecordFormatError(f"a record has no field {shown(name)}; the fields are {', '.join(_RULES)}")
         _check_field(name, value)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
@@ -16,7 +15,7 @@ import numpy as np
 from tilewright.arguments import file_path, function, instance, seconds, whole_number
 from tilewright.cost_model import CostModel, find
 from tilewright.errors import NoValidCandidateError, TilewrightError, UsageError
-from tilewright.measure import Measurement, MeasureOptions, Measurer, Pace
+from tilewright.measure import Measurement, MeasureOptions, Measurer
 from tilewright.records import (
     Key,
     Record,
@@ -35,15 +34,16 @@ from tilewright.search import SearchStrategy, find_strategy
 from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, derive
 from tilewright.target import Target, checked_threads
 from tilewright.te import Task
+from tilewright.tuning.finals import fastest_first, final_of
 from tilewright.tuning.scoring import Scoring
 from tilewright.tuning.untuned import default_trace, estimated_latency_s
 
 ROUND_SIZE = 16
-# Finalists are measured once more against each other; the fastest few of many again, and more often.
+# Finalists are measured once more against each other; the fastest few of many again, in more turns.
 NUM_FINALISTS = 12
-QUALIFYING_ROUNDS = 3
+QUALIFYING_TURNS = 3
 NUM_LAST_FINALISTS = 5
-FINAL_ROUNDS = 7
+FINAL_TURNS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,6 @@ class Tuner:
         self.scoring = Scoring(target, threads, find(cost_model, seed))
         self.strategy = find_strategy(search)(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
-        self._known_pace: Pace | None = None
         self.started_s = time.monotonic()
 
     def run(
@@ -233,22 +232,9 @@ class Tuner:
                 on_trial(measurement)
 
         measurer.turn_to(self.task)
-        measurer.measure(traces, self.best_latency_s, report, self._pace)
+        measurer.measure(traces, self.best_latency_s, report)
         self._learn(candidates, [made[index] for index in range(len(candidates))])
         return len(candidates)
-
-    @property
-    def _reference(self) -> Record | None:
-        """The first program that ran: timed again in every round, it tells the pace of the machine."""
-        return next((record for record in self.records if record.latency_s is not None), None)
-
-    @property
-    def _pace(self) -> Pace | None:
-        """The pace of the machine, as soon as there is a program that tells it."""
-        reference = self._reference
-        if self._known_pace is None and reference is not None:
-            self._known_pace = Pace(reference.trace, reference.steady_latency_s)
-        return self._known_pace
 
     def _candidates(self, n: int) -> list[Candidate]:
         """What the strategy asks for; first of all the program of the untuned task, which tuning must not lose to."""
@@ -270,37 +256,31 @@ class Tuner:
         return self.strategy.take(self.strategy.add(alone), np.zeros(0, np.int64))
 
     def compare_finalists(
-        self, measurer: Measurer, log: RecordLog | None, max_finalists: int = NUM_FINALISTS, rounds: int = FINAL_ROUNDS
+        self, measurer: Measurer, log: RecordLog | None, max_finalists: int = NUM_FINALISTS, turns: int = FINAL_TURNS
     ) -> Record:
-        """The best of the fastest programs, which are measured once more against each other and the first one."""
-        reference = self._reference
-        if reference is None:
+        """The best of the fastest programs, which are measured once more against each other and the first one.
+
+        What its record says is measured apart from what chose it.
+        """
+        first = next((record for record in self.records if record.latency_s is not None), None)
+        if first is None:
             raise NoValidCandidateError(nothing_valid(self.records))
-        ran = sorted(
-            (record for record in self.records if record.latency_s is not None), key=attrgetter("steady_latency_s")
-        )
-        others = [record for record in ran if record is not reference][: max_finalists - 1]
+        ran = sorted((record for record in self.records if record.latency_s is not None), key=attrgetter("rank_s"))
+        others = [record.trace for record in ran if record is not first][: max_finalists - 1]
         measurer.turn_to(self.task)
         if len(others) >= NUM_LAST_FINALISTS:
-            qualifying = self._measure_again(measurer, others, QUALIFYING_ROUNDS)
-            others = sorted(qualifying, key=attrgetter("steady_latency_s"))[: NUM_LAST_FINALISTS - 1]
-        again = self._measure_again(measurer, [reference, *others], rounds)
+            qualified = fastest_first(measurer.compare(others, QUALIFYING_TURNS))
+            others = [others[position] for position in qualified[: NUM_LAST_FINALISTS - 1]]
+        finalists = [first.trace, *others]
+        finals = map(final_of, measurer.compare(finalists, turns))
+        again = [
+            self._record(trace, final.measurement, final.compared_s)
+            for trace, final in zip(finalists, finals, strict=True)
+        ]
         if log is not None:
             log.extend(again)
-        fastest = min(again, key=attrgetter("steady_latency_s"))
-        return fastest if fastest.latency_s is not None else ran[0]
-
-    def _measure_again(self, measurer: Measurer, records: Sequence[Record], rounds: int) -> list[Record]:
-        """New records of the programs, measured in turns. The first one tells the pace if it is the reference."""
-        results = measurer.compare([record.trace for record in records], rounds)
-        pace = self._pace
-        assert pace is not None, "what is measured again ran before"
-        if records[0] is self._reference and results[0].latency_s is not None:
-            pace.settle(results[0].latency_s)
-        return [
-            self._record(record.trace, replace(result, pace=pace.value))
-            for record, result in zip(records, results, strict=True)
-        ]
+        best = min(again, key=attrgetter("rank_s"))
+        return best if best.latency_s is not None else ran[0]
 
     @property
     def key(self) -> Key:
@@ -313,21 +293,21 @@ class Tuner:
 
     @property
     def best_latency_s(self) -> float | None:
-        """Of the fastest program, at the pace that the machine had at first."""
-        best_s = min((record.steady_latency_s for record in self.records), default=math.inf)
-        return None if math.isinf(best_s) else best_s
+        """Of the fastest program so far; None until one ran."""
+        best = min(self.records, key=attrgetter("rank_s"), default=None)
+        return None if best is None else best.latency_s
 
     def _is_over(self, budget_s: float | None) -> bool:
         return budget_s is not None and time.monotonic() - self.started_s >= budget_s
 
     def _learn(self, candidates: Sequence[Candidate], records: Sequence[Record]) -> None:
         if candidates:
-            latencies_s = [None if record.latency_s is None else record.steady_latency_s for record in records]
+            latencies_s = [record.latency_s for record in records]
             self.strategy.tell(candidates, latencies_s)
             if self.strategy.uses_scores:
                 self.scoring.learn(candidates, latencies_s)
 
-    def _record(self, trace: Trace, measurement: Measurement) -> Record:
+    def _record(self, trace: Trace, measurement: Measurement, compared_s: float | None = None) -> Record:
         return Record(
             task=self.task.hash,
             workload=self.workload,
@@ -341,7 +321,7 @@ class Tuner:
             build_s=measurement.build_s,
             time=time.time(),
             names=names_of(self.task),
-            pace=measurement.pace,
+            compared_s=compared_s,
         )
 
     def _progress(self, last: Measurement | None, trials: int) -> Progress:

@@ -40,7 +40,7 @@ class CurveTuner:
         self.curve = curve
         self.num_programs = num_programs
         self.records: list[Record] = []
-        self.num_comparisons = 0
+        self.num_finalists: list[int] = []
 
     @property
     def estimated_latency_s(self) -> float:
@@ -63,8 +63,8 @@ class CurveTuner:
             on_trial(Measurement(status, latency_s))
         return num_trials
 
-    def compare_finalists(self, measurer: Measurer, log: RecordLog | None, max_finalists: int, rounds: int) -> Record:
-        self.num_comparisons += 1
+    def compare_finalists(self, measurer: Measurer, log: RecordLog | None, max_finalists: int, turns: int) -> Record:
+        self.num_finalists.append(max_finalists)
         best = min((r for r in self.records if r.latency_s is not None), key=lambda r: r.latency_s or 0.0)
         if log is not None:
             log.append(best)

@@ -181,7 +181,7 @@ def test_a_second_run_goes_on_from_the_records(tmp_path: Path) -> None:
     third = Curves(shapes)
     scheduler_of([network], third).tune(160, records=path)
     assert third.num_trials == second.num_trials, "there is nothing left to do"
-    assert [tuner.num_comparisons for tuner in third.tuners.values()] == [0, 0]
+    assert [tuner.num_finalists for tuner in third.tuners.values()] == [[], []]
 
 
 def test_records_of_one_network_serve_the_next_and_leave_it_its_trials(tmp_path: Path) -> None:
@@ -214,11 +214,11 @@ def test_an_interrupt_is_raised_and_loses_nothing(tmp_path: Path) -> None:
     assert sum(curves.num_trials.values()) == 64
 
 
-def test_finalists_are_compared_only_where_they_are_close() -> None:
+def test_every_task_has_a_final_of_those_that_are_close_and_the_first() -> None:
     curves = Curves({8: lambda n: 1.0 if n == 5 else 2.0, 9: lambda n: 1.0 + n % 3 / 100})
     scheduler_of([network_of("net", {8: 1, 9: 1})], curves).tune(40)
-    assert curves.tuners[8].num_comparisons == 0
-    assert curves.tuners[9].num_comparisons == 1
+    assert curves.tuners[8].num_finalists == [2]
+    assert curves.tuners[9].num_finalists == [5]
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------

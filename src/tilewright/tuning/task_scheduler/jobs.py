@@ -16,7 +16,7 @@ from tilewright.tuning.task_scheduler.network import Network, kind_of
 # Programs this close to the best of their task are compared with it at the end, and with its first one.
 _CLOSE = 1.1
 _MAX_FINALISTS = 5
-_FINAL_ROUNDS = 3
+_FINAL_TURNS = 6
 # A task without a valid program after so many rounds is given up.
 _MAX_FAILED_ROUNDS = 3
 
@@ -40,8 +40,8 @@ class TaskTuner(Protocol):
     ) -> int:
         """Make up to `num_trials` trials; return how many it were."""
 
-    def compare_finalists(self, measurer: Measurer, log: RecordLog | None, max_finalists: int, rounds: int) -> Record:
-        """Measure the best programs against each other."""
+    def compare_finalists(self, measurer: Measurer, log: RecordLog | None, max_finalists: int, turns: int) -> Record:
+        """The best program, after its like were measured against each other; what its record says did not choose it."""
 
 
 class Job:
@@ -76,9 +76,8 @@ class Job:
 
     @property
     def latency_s(self) -> float:
-        """The best latency, at a steady pace; an estimate where nothing ran yet."""
-        best = self.best
-        return self.tuner.estimated_latency_s if best is None else best.steady_latency_s
+        """Of the best program; an estimate where nothing ran yet."""
+        return self._latency_s(self.best)
 
     def resume(self, records: Sequence[Record]) -> None:
         """Take up the records of the task. Those that end with a comparison of finalists need none before a trial."""
@@ -92,14 +91,13 @@ class Job:
         self.is_exhausted = self.tuner.round(measurer, log, num_trials, on_trial) == 0
 
     def compare_finalists(self, measurer: Measurer, log: RecordLog | None) -> None:
-        """Where programs are close to the best, settle which it is."""
+        """Settle which program is the best, and how fast it is."""
         best = self.best
         if best is None or not self._needs_final:
             return
-        close = [record for record in self.tuner.records if record.steady_latency_s <= _CLOSE * best.steady_latency_s]
-        if len(close) > 1:
-            num_finalists = min(len(close) + 1, _MAX_FINALISTS)
-            self._final = self.tuner.compare_finalists(measurer, log, num_finalists, _FINAL_ROUNDS)
+        num_close = sum(record.rank_s <= _CLOSE * best.rank_s for record in self.tuner.records)
+        num_finalists = min(num_close + 1, _MAX_FINALISTS)
+        self._final = self.tuner.compare_finalists(measurer, log, num_finalists, _FINAL_TURNS)
         self._needs_final = False
 
     def standing(self, slopes: Sequence[float], round_size: int, patience_trials: float) -> Standing:
@@ -119,9 +117,7 @@ class Job:
         known = self._known_best
         for record in self.tuner.records[len(known) :]:
             before = known[-1] if known else None
-            is_better = record.latency_s is not None and (
-                before is None or record.steady_latency_s < before.steady_latency_s
-            )
+            is_better = record.latency_s is not None and (before is None or record.rank_s < before.rank_s)
             known.append(record if is_better else before)
         return known
 
@@ -130,7 +126,10 @@ class Job:
         if not best:
             return (self.tuner.estimated_latency_s,)
         after_rounds = [*best[round_size - 1 : -1 : round_size], best[-1]]
-        return tuple(self.tuner.estimated_latency_s if r is None else r.steady_latency_s for r in after_rounds)
+        return tuple(map(self._latency_s, after_rounds))
+
+    def _latency_s(self, best: Record | None) -> float:
+        return self.tuner.estimated_latency_s if best is None or best.latency_s is None else best.latency_s
 
     def _num_stale_trials(self) -> int:
         best = self._best_so_far()

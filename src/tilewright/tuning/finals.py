@@ -1,0 +1,40 @@
+"""Which of the fastest programs is the best, and how fast it is: said by different measurements.
+
+The least of many noisy measurements is too small. So the finalists are measured again in turns: every other turn says
+which is the best, and the turns in between, which had no part in that, say how long it takes.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tilewright.measure import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """What came of a finalist: `compared_s` chooses, and `measurement` has only runs that do not."""
+
+    compared_s: float | None
+    measurement: Measurement
+
+
+def final_of(turns: Measurement) -> Final:
+    """The two halves of a comparison, for one of its programs.
+
+    >>> final_of(Measurement("OK", 2.5, (1.0, 4.0, 2.0, 3.0)))
+    Final(compared_s=1.5, measurement=Measurement(status='OK', latency_s=3.5, runs_s=(4.0, 3.0), error='', build_s=0.0))
+    """
+    if turns.latency_s is None:
+        return Final(None, turns)
+    choosing_s, telling_s = turns.runs_s[::2], turns.runs_s[1::2]
+    told = replace(turns, latency_s=statistics.median(telling_s), runs_s=telling_s)
+    return Final(statistics.median(choosing_s), told)
+
+
+def fastest_first(turns: Sequence[Measurement]) -> list[int]:
+    """The positions of those that ran, the fastest over all turns first."""
+    ran = [(result.latency_s, position) for position, result in enumerate(turns) if result.latency_s is not None]
+    return [position for _, position in sorted(ran)]
