@@ -315,7 +315,7 @@ def test_network_that_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) 
     def no_memory(*arguments: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("tilewright.deploy.program.empty", no_memory)
+    monkeypatch.setattr("tilewright.deploy.program.aligned_empty", no_memory)
     with pytest.raises(ModelError, match="does not fit into the memory .*; compile it for smaller inputs"):
         session.run(None, {"x": X})
     with pytest.raises(ModelError, match="does not fit into the memory"):
