@@ -24,9 +24,9 @@ from benchmarks.machine import describe_machine
 from benchmarks.table import heading, markdown
 from tilewright import workloads
 from tilewright.cost_model import BoostedTrees
-from tilewright.features import statement_features
+from tilewright.features import population_features
 from tilewright.search import RandomSearch
-from tilewright.space import Sketch, SpaceOptions, derive
+from tilewright.space import Population, Sketch, SpaceOptions, derive
 from tilewright.target import Target
 from tilewright.tuning.scoring import Scoring
 
@@ -90,17 +90,14 @@ def run(workload: str, population: int, num_learned: int, rounds: int) -> Row:
     scoring = Scoring(target, THREADS, BoostedTrees())
     teach(scoring, sketches, target, num_learned)
     rng = np.random.default_rng(0)
-    rows = [sketch.sample(rng, population) for sketch in sketches]
-    features = [
-        statement_features(sketch.population(r), len(r), scoring.hardware).values
-        for sketch, r in zip(sketches, rows, strict=True)
-    ]
+    populations = [sketch.sample(rng, population) for sketch in sketches]
+    features = [population_features(known, scoring.hardware).values for known in populations]
 
     def score(position: int) -> object:
-        return scoring.scores(sketches[position], rows[position])
+        return scoring.scores(populations[position])
 
     def compute_features(position: int) -> object:
-        return statement_features(sketches[position].population(rows[position]), len(rows[position]), scoring.hardware)
+        return population_features(populations[position], scoring.hardware)
 
     def run_trees(position: int) -> object:
         return scoring.model.predict(features[position])
@@ -123,7 +120,7 @@ def teach(scoring: Scoring, sketches: Sequence[Sketch], target: Target, num_prog
     candidates = RandomSearch(sketches, scoring.scores, target, seed=0).ask(num_programs)
     rng = np.random.default_rng(0)
     latencies_s = [
-        float(np.exp(-scoring.scores(candidate.sketch, np.asarray([candidate.row]))[0]) * rng.uniform(0.8, 1.25))
+        float(np.exp(-scoring.scores(Population.of([candidate]))[0]) * rng.uniform(0.8, 1.25))
         for candidate in candidates
     ]
     scoring.learn(candidates, latencies_s)

@@ -52,7 +52,7 @@ def check_some_candidates(task: Task, sketches: Sequence[Sketch]) -> None:
     inputs = random_inputs(task, rng)
     (expected,) = evaluate(task, *inputs)
     for sketch in sketches:
-        schedule = sketch.trace(sketch.sample(rng, 1)[0]).apply(task)
+        schedule = sketch.sample(rng, 1).trace(0).apply(task)
         result = tw.build(schedule, threads=2)(*inputs)
         assert_matches(result, expected, task.outputs[0].dtype, reduction_size(task))
 
@@ -68,7 +68,7 @@ def test_products_are_tiled_and_their_weights_packed(name: str) -> None:
 
 def _num_levels(sketch: Sketch, stage: str) -> int:
     """Into how many loops the last axis of the stage is cut, in its own loops and in those it is computed in."""
-    lines = str(sketch.trace(sketch.sample(np.random.default_rng(0), 1)[0]).apply(sketch.task))
+    lines = str(sketch.sample(np.random.default_rng(0), 1).trace(0).apply(sketch.task))
     last = f"i{next(T for T in sketch.task.stages if T.name == stage).ndim - 1}"
     return sum(f"{last}." in line.split(" in ")[0] for line in lines.splitlines() if " in range(" in line)
 
@@ -90,6 +90,6 @@ def test_rows_are_computed_together(name: str) -> None:
 def test_pools_run_along_the_channels_in_vectors(name: str) -> None:
     sketches = derive(OTHERS[name], OPTIONS)
     for sketch in sketches:
-        nest = str(sketch.trace(sketch.sample(np.random.default_rng(0), 1)[0]).apply(sketch.task))
+        nest = str(sketch.sample(np.random.default_rng(0), 1).trace(0).apply(sketch.task))
         assert "vectorize i3" in nest
     check_some_candidates(OTHERS[name], sketches)

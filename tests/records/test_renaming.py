@@ -13,7 +13,7 @@ from tilewright.records import Record, fastest_of, in_names_of, names_of
 from tilewright.runtime.build import build
 from tilewright.schedule import Schedule, Trace
 from tilewright.schedule.steps import STEPS
-from tilewright.space import SpaceOptions, derive
+from tilewright.space import Population, SpaceOptions, derive
 from tilewright.target import Target
 from tilewright.te import Task, Tensor
 from tilewright.tuning.untuned import best_trace
@@ -58,10 +58,10 @@ def test_every_program_of_the_space_is_the_one_of_the_same_row(ours: Task, their
     options = SpaceOptions(TARGET, 2)
     kinds: set[str] = set()
     for our_sketch, their_sketch in zip(derive(ours, options), derive(theirs, options), strict=True):
-        rows = our_sketch.sample(np.random.default_rng(1), 3)
-        recorded = [of(theirs, their_sketch.trace(row)) for row in rows]
+        expected = our_sketch.sample(np.random.default_rng(1), 3)
+        recorded = [of(theirs, candidate.trace) for candidate in Population(their_sketch, expected.rows)]
         translated = in_names_of(ours, recorded)
-        assert [found.trace for found in translated] == [our_sketch.trace(row) for row in rows]
+        assert [found.trace for found in translated] == [candidate.trace for candidate in expected]
         assert all(found.names == names_of(ours) for found in translated)
         kinds |= {step.name for found in translated for step in found.trace.steps}
     assert {"split", "vectorize", "parallel"} <= kinds

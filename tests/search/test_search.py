@@ -9,19 +9,18 @@ import pytest
 import tilewright as tw
 from tilewright.search import STRATEGIES, EvolutionarySearch, RandomSearch
 from tilewright.search.operators import crossover, mutate
-from tilewright.space import Sketch, SpaceOptions, derive
-from tilewright.space.knob import IntArray
+from tilewright.space import Population, SpaceOptions, derive
 from tilewright.workloads import parse
 
 TARGET = tw.Target.parse("haswell")
 SKETCHES = derive(parse("gmm:128x128x128"), SpaceOptions(TARGET, threads=2))
 
 
-def near(sketch: Sketch, rows: IntArray) -> npt.NDArray[np.float64]:
-    """Scores that prefer one sketch, and rows near the middle of each table."""
-    middles = np.asarray([knob.cardinality / 2 for knob in sketch.knobs])
-    distance = np.abs(rows - middles) / middles
-    scores: npt.NDArray[np.float64] = -distance.sum(axis=1) + (sketch is SKETCHES[1])
+def near(population: Population) -> npt.NDArray[np.float64]:
+    """Scores that prefer one sketch, and choices near the middle of each table."""
+    middles = np.asarray([knob.cardinality / 2 for knob in population.sketch.knobs])
+    distance = np.abs(population.rows - middles) / middles
+    scores: npt.NDArray[np.float64] = -distance.sum(axis=1) + (population.sketch is SKETCHES[1])
     return scores
 
 
@@ -52,29 +51,29 @@ class TestEveryStrategy:
 def test_evolution_climbs_above_random_candidates() -> None:
     evolved = EvolutionarySearch(SKETCHES, near, TARGET, seed=0, population=256, random_share=0.0).ask(8)
     random = RandomSearch(SKETCHES, near, TARGET, seed=0).ask(256)
-    scores = [[float(near(c.sketch, np.asarray([c.row]))[0]) for c in found] for found in (evolved, random)]
+    scores = [[float(near(Population.of([c]))[0]) for c in found] for found in (evolved, random)]
     assert np.mean(scores[0]) > max(scores[1])
 
 
 def test_mutants_differ_in_at_most_two_knobs_and_stay_in_the_table() -> None:
     rng = np.random.default_rng(0)
-    rows = SKETCHES[0].sample(rng, 200)
-    children = mutate(rng, SKETCHES[0], rows)
-    changed = (rows != children).sum(axis=1)
+    parents = SKETCHES[0].sample(rng, 200)
+    children = mutate(rng, parents)
+    changed = (parents.rows != children.rows).sum(axis=1)
     assert changed.max() <= 2
     assert changed.mean() > 0.5
     for position, knob in enumerate(SKETCHES[0].knobs):
-        assert children[:, position].min() >= 0
-        assert children[:, position].max() < knob.cardinality
+        assert children.rows[:, position].min() >= 0
+        assert children.rows[:, position].max() < knob.cardinality
 
 
 def test_crossover_takes_every_knob_from_one_of_the_parents() -> None:
     rng = np.random.default_rng(0)
-    rows = SKETCHES[0].sample(rng, 50)
-    pool = np.zeros_like(rows[:1])
-    children = crossover(rng, SKETCHES[0], rows, pool)
-    assert ((children == rows) | (children == 0)).all()
-    assert (children != rows).any()
+    parents = SKETCHES[0].sample(rng, 50)
+    other = Population(SKETCHES[0], np.zeros_like(parents.rows[:1]))
+    children = crossover(rng, parents, other)
+    assert ((children.rows == parents.rows) | (children.rows == 0)).all()
+    assert (children.rows != parents.rows).any()
 
 
 def test_the_first_round_has_the_best_row_of_every_sketch_then_the_scores_decide() -> None:

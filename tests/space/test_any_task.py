@@ -10,8 +10,8 @@ import pytest
 
 import tilewright as tw
 from tilewright import workloads
-from tilewright.features import Hardware, statement_features
-from tilewright.space import SpaceOptions, derive, is_legal
+from tilewright.features import Hardware, population_features
+from tilewright.space import SpaceOptions, derive
 from tilewright.te import assert_matches, evaluate, random_inputs, reduction_size
 from tilewright.testing.programs import FAMILIES, random_task
 
@@ -29,11 +29,10 @@ def test_any_task_has_a_space_of_right_programs(family: str) -> None:
         sketches = derive(task, SpaceOptions(TARGET, 2))
         assert sketches
         for sketch in sketches[:4]:
-            rows = sketch.sample(rng, 12)
-            population = sketch.population(rows)
-            assert np.isfinite(statement_features(population, 12, HARDWARE).values).all()
-            for row in rows[is_legal(population, 12, TARGET)][:1]:
-                results = tw.build(sketch.trace(row).apply(task), TARGET, 2)(*arrays)
+            population = sketch.sample(rng, 12)
+            assert np.isfinite(population_features(population, HARDWARE).values).all()
+            for candidate in population[population.legal(TARGET)][:1]:
+                results = tw.build(candidate.trace.apply(task), TARGET, 2)(*arrays)
                 outputs = results if isinstance(results, tuple) else (results,)
                 for actual, wanted, tensor in zip(outputs, expected, task.outputs, strict=True):
                     assert_matches(actual, wanted, tensor.dtype, reduction_size(task))

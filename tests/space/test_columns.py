@@ -10,7 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.schedule import PARALLEL, VECTORIZE, Schedule
-from tilewright.space import SpaceOptions, derive, is_legal
+from tilewright.space import SpaceOptions, derive
 from tilewright.space.analysis import lane_axis
 from tilewright.te import Task, assert_matches, evaluate, random_inputs, reduction_size
 from tilewright.tuning.untuned import default_trace
@@ -97,11 +97,11 @@ def test_all_sketches_compute_what_numpy_computes(make: Callable[[], Task]) -> N
     arrays = random_inputs(task, rng)
     expected = evaluate(task, *arrays)[0]
     for sketch in derive(task, SpaceOptions(NATIVE, threads=2)):
-        rows = np.unique(sketch.sample(rng, 16), axis=0)
-        legal = rows[is_legal(sketch.population(rows), len(rows), NATIVE)]
+        population = sketch.sample(rng, 16).unique()
+        legal = population[population.legal(NATIVE)]
         assert len(legal)
-        for row in legal[:3]:
-            kernel = tw.build(sketch.trace(row).apply(task), NATIVE, threads=2)
+        for candidate in legal[:3]:
+            kernel = tw.build(candidate.trace.apply(task), NATIVE, threads=2)
             assert_matches(kernel(*arrays), expected, task.outputs[0].dtype, reduction_size(task))
 
 
@@ -125,7 +125,7 @@ def test_a_mean_over_places_has_its_channels_in_vectors_in_the_consumer() -> Non
     task = mean_of_image(batch=8)
     fused, alone = None, None
     for sketch in derive(task, SpaceOptions(AVX2, threads=2)):
-        schedule = sketch.trace(sketch.sample(np.random.default_rng(0), 1)[0]).apply(task)
+        schedule = sketch.sample(np.random.default_rng(0), 1).trace(0).apply(task)
         if schedule["S"].attach_loop is None:
             alone = schedule
         elif schedule["S"].attach_loop.name == "c.0":
@@ -152,7 +152,7 @@ def test_the_default_is_in_vectors(make: Callable[[], Task], stage: str, axis: s
 def test_few_results_of_many_rows_are_partial_results_on_threads() -> None:
     task = sum_of_rows(4096, 16)
     first = derive(task, SpaceOptions(AVX2, threads=2))[0]
-    schedule = first.trace(first.sample(np.random.default_rng(0), 1)[0]).apply(task)
+    schedule = first.sample(np.random.default_rng(0), 1).trace(0).apply(task)
     assert [loop.name for loop in schedule["S.rf"].leaves] == ["k.0", "j.0", "k.1", "j.1"]
     assert annotated(schedule, "S.rf", PARALLEL) == "k.0"
     assert annotated(schedule, "S.rf", VECTORIZE) == "j.1"
@@ -173,8 +173,7 @@ def test_a_loop_of_any_length_has_a_legal_width(extent: int) -> None:
     x = te.placeholder((extent,), "uint8", name="X")  # of which a vector has many
     task = Task([x], te.compute((extent,), lambda i: x[i] // 2, "Y"))
     (sketch,) = derive(task, SpaceOptions(AVX2, threads=1))
-    rows = sketch.sample(np.random.default_rng(0), 8)
-    assert is_legal(sketch.population(rows), 8, AVX2).all()
+    assert sketch.sample(np.random.default_rng(0), 8).legal(AVX2).all()
 
 
 @pytest.mark.parametrize(
@@ -191,7 +190,7 @@ def test_as_many_outer_loops_are_on_threads_as_it_takes(shape: tuple[int, ...], 
     x = te.placeholder(shape, name="X")
     task = Task([x], te.compute(shape, lambda *i: te.maximum(x[i], 0.0), "Y"))
     (sketch,) = derive(task, SpaceOptions(AVX2, threads))
-    schedule = sketch.trace(sketch.sample(np.random.default_rng(0), 1)[0]).apply(task)
+    schedule = sketch.sample(np.random.default_rng(0), 1).trace(0).apply(task)
     assert annotated(schedule, "Y", PARALLEL) == expected
 
 

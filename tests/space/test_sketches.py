@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright import te, workloads
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import ComputeInlineStep
-from tilewright.space import DEFAULT_RULES, Rule, Sketch, SketchState, SpaceOptions, derive, is_legal
+from tilewright.space import DEFAULT_RULES, Rule, Sketch, SketchState, SpaceOptions, derive
 from tilewright.te import Task, assert_matches, evaluate, random_inputs, reduction_size
 
 TARGET = tw.Target.parse("haswell")
@@ -69,7 +69,7 @@ def total(*shape: int) -> Task:
 
 def structure(sketch: Sketch) -> list[str]:
     """The loop nest of some candidate, without extents and annotations."""
-    schedule = sketch.trace(sketch.sample(np.random.default_rng(0), 1)[0]).apply(sketch.task)
+    schedule = sketch.sample(np.random.default_rng(0), 1).trace(0).apply(sketch.task)
     lines = []
     for line in str(schedule).splitlines():
         words = line.split(" in range(")[0].split()
@@ -122,14 +122,13 @@ def test_a_user_rule_comes_first_and_may_end_the_search() -> None:
 def test_a_population_is_the_schedules_of_its_rows(make: Callable[[], Task]) -> None:
     rng = np.random.default_rng(3)
     for sketch in derive(make(), OPTIONS):
-        rows = sketch.sample(rng, 12)
-        population = sketch.population(rows)
-        for number, row in enumerate(rows):
-            one = sketch.trace(row).apply(sketch.task)
+        population = sketch.sample(rng, 12)
+        for number in range(12):
+            one = population.trace(number).apply(sketch.task)
             expected = {(loop.stage.name, loop.name): extent for loop, extent in one.extents.items()}
             found = {
                 (loop.stage.name, loop.name): int(np.broadcast_to(extent, (12,))[number])
-                for loop, extent in population.extents.items()
+                for loop, extent in population.schedule.extents.items()
             }
             assert found == expected
 
@@ -137,11 +136,10 @@ def test_a_population_is_the_schedules_of_its_rows(make: Callable[[], Task]) -> 
 def test_a_trace_leads_back_to_its_row() -> None:
     rng = np.random.default_rng(5)
     for sketch in derive(matmul_relu(), OPTIONS):
-        for row in sketch.sample(rng, 20):
-            trace = sketch.trace(row)
-            found = sketch.row_of(trace)
+        for candidate in sketch.sample(rng, 20):
+            found = sketch.candidate_of(candidate.trace)
             assert found is not None
-            assert sketch.trace(found) == trace
+            assert found.trace == candidate.trace
 
 
 def test_legal_candidates_compute_what_numpy_computes() -> None:
@@ -150,11 +148,11 @@ def test_legal_candidates_compute_what_numpy_computes() -> None:
         arrays = random_inputs(task, rng)
         expected = evaluate(task, *arrays)[0]
         for sketch in derive(task, SpaceOptions(tw.Target.native(), threads=2)):
-            rows = sketch.sample(rng, 40)
-            legal = rows[is_legal(sketch.population(rows), len(rows), tw.Target.native())]
+            population = sketch.sample(rng, 40)
+            legal = population[population.legal(tw.Target.native())]
             assert len(legal)
-            for row in legal[:4]:
-                kernel = tw.build(sketch.trace(row).apply(task), threads=2)
+            for candidate in legal[:4]:
+                kernel = tw.build(candidate.trace.apply(task), threads=2)
                 assert_matches(kernel(*arrays), expected, "float32", reduction_size(task))
 
 
@@ -180,9 +178,9 @@ def test_operands_behind_a_transpose_or_a_fold_are_packed(workload: str) -> None
     packed = [s for s in derive(task, SpaceOptions(target, threads=2)) if any(step.name == "pack" for step in s.steps)]
     assert packed
     for sketch in packed:
-        rows = sketch.sample(rng, 40)
-        for row in rows[is_legal(sketch.population(rows), len(rows), target)][:3]:
-            kernel = tw.build(sketch.trace(row).apply(task), threads=2)
+        population = sketch.sample(rng, 40)
+        for candidate in population[population.legal(target)][:3]:
+            kernel = tw.build(candidate.trace.apply(task), threads=2)
             assert_matches(kernel(*arrays), expected, "float32", reduction_size(task))
 
 
@@ -197,7 +195,7 @@ def test_a_second_product_is_computed_in_the_tiles_of_the_first() -> None:
     sketches = derive(task, OPTIONS)
     assert len(sketches) == 2
     for sketch in sketches:
-        schedule = sketch.trace(sketch.sample(np.random.default_rng(1), 1)[0]).apply(task)
+        schedule = sketch.sample(np.random.default_rng(1), 1).trace(0).apply(task)
         first, second = schedule["A"], schedule["B"]
         assert first.attach_loop in schedule["Y"].leaves
         assert first.attach_loop is second.attach_loop

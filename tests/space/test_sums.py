@@ -8,7 +8,7 @@ import pytest
 import tilewright as tw
 from tilewright import te, workloads
 from tilewright.schedule import VECTORIZE
-from tilewright.space import Sketch, SpaceOptions, derive, is_legal
+from tilewright.space import Candidate, Sketch, SpaceOptions, derive
 from tilewright.te import Task, assert_matches, evaluate, random_inputs, reduction_size
 from tilewright.tuning.untuned import default_trace
 
@@ -36,7 +36,7 @@ def in_lanes(task: Task, target: tw.Target) -> list[Sketch]:
 
 def test_partial_sums_run_along_the_lanes() -> None:
     sketch, *_ = in_lanes(image(), AVX2)
-    schedule = sketch.trace(np.zeros(len(sketch.knobs), np.int64)).apply(image())
+    schedule = Candidate(sketch, (0,) * len(sketch.knobs)).trace.apply(image())
     partial = schedule["Y.rf"]
     assert [loop.name for loop in partial.leaves if loop.annotation == VECTORIZE] == ["c.1"]
     assert partial.loops[-1].extent == 8
@@ -64,9 +64,9 @@ def test_the_result_is_that_of_the_expression(task: Task) -> None:
     arrays = random_inputs(task, np.random.default_rng(3))
     expected = evaluate(task, *arrays)[0]
     for sketch in derive(task, SpaceOptions(NATIVE, threads=2)):
-        rows = sketch.sample(np.random.default_rng(0), 12)
-        for row in rows[is_legal(sketch.population(rows), len(rows), NATIVE)][:3]:
-            kernel = tw.build(sketch.trace(row).apply(task), threads=2)
+        population = sketch.sample(np.random.default_rng(0), 12)
+        for candidate in population[population.legal(NATIVE)][:3]:
+            kernel = tw.build(candidate.trace.apply(task), threads=2)
             assert_matches(kernel(*arrays), expected, "float32", reduction_size(task))
 
 

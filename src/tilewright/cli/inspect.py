@@ -171,7 +171,7 @@ def structure(sketch: Sketch) -> list[str]:
     """The lines of the loop nest; a loop whose extent depends on the candidate shows `?` for it."""
     import numpy as np
 
-    schedule = sketch.population(sketch.sample(np.random.default_rng(0), _NUM_SAMPLES))
+    schedule = sketch.sample(np.random.default_rng(0), _NUM_SAMPLES).schedule
     lines: list[str] = []
     for stage in schedule.active_stages:
         if stage.attach_loop is None:

@@ -27,6 +27,7 @@ from tilewright.features.regions import Floats
 from tilewright.features.roofline import bounds_of, estimate_cycles
 from tilewright.features.unrolling import Booleans
 from tilewright.schedule import PARALLEL, VECTORIZE, Schedule
+from tilewright.space import Population
 
 Columns: TypeAlias = "list[tuple[str, Floats | float]]"
 
@@ -70,6 +71,11 @@ def statement_features(schedule: Schedule, n: int, hardware: Hardware) -> Featur
     (3, 1)
     """
     return table_of(analyze(schedule, n, hardware), n, hardware)
+
+
+def population_features(population: Population, hardware: Hardware) -> FeatureTable:
+    """The features of every executed statement of the programs of a population."""
+    return statement_features(population.schedule, len(population), hardware)
 
 
 def table_of(statements: list[Statement], n: int, hardware: Hardware) -> FeatureTable:
@@ -176,7 +182,7 @@ def _buffers(statement: Statement, line_bytes: int) -> Columns:
             row[:] = features[name]
     lines, num_bytes = BUFFER_FEATURES.index("lines"), BUFFER_FEATURES.index("bytes")
     order = np.lexsort((-table[: len(accesses), num_bytes], -table[: len(accesses), lines]), axis=0)
-    if np.all(order == order[:, :1]):
+    if statement.n and np.all(order == order[:, :1]):
         table[: len(accesses)] = table[order[:, 0]]
     else:
         table[: len(accesses)] = np.take_along_axis(table[: len(accesses)], order[:, None, :], axis=0)

@@ -9,12 +9,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.space import Candidate, Sketch, is_legal
-from tilewright.space.knob import IntArray
+from tilewright.space import Candidate, Population, Sketch
 from tilewright.target import Target
 
 FloatArray = npt.NDArray[np.float64]
-Scorer = Callable[[Sketch, IntArray], FloatArray]
+Scorer = Callable[[Population], FloatArray]
 
 
 class SearchStrategy(ABC):
@@ -27,8 +26,8 @@ class SearchStrategy(ABC):
         self.scorer = scorer
         self.target = target
         self.rng = np.random.default_rng(seed)
-        self.seen: set[tuple[int, bytes]] = set()
-        self.measured: list[tuple[int, IntArray, float]] = []  # sketch, row and latency of what ran
+        self.seen: set[Candidate] = set()
+        self.measured: list[tuple[Candidate, float]] = []  # what ran and its latency, fastest first
 
     @abstractmethod
     def ask(self, n: int) -> list[Candidate]:
@@ -36,36 +35,33 @@ class SearchStrategy(ABC):
 
     def tell(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
         """What the candidates measured; None for one that failed."""
-        for candidate, latency in zip(candidates, latencies_s, strict=True):
-            position = self.sketches.index(candidate.sketch)
-            row = np.asarray(candidate.row, np.int64)
-            self.seen.add((position, row.tobytes()))
-            if latency is not None:
-                self.measured.append((position, row, latency))
-        self.measured.sort(key=lambda item: item[2])
+        for candidate, latency_s in zip(candidates, latencies_s, strict=True):
+            self.seen.add(candidate)
+            if latency_s is not None:
+                self.measured.append((candidate, latency_s))
+        self.measured.sort(key=lambda item: item[1])
 
-    def add(self, sketch: Sketch) -> int:
-        """Search one more sketch; return its position."""
+    def add(self, sketch: Sketch) -> None:
+        """Search one more sketch."""
         self.sketches.append(sketch)
-        return len(self.sketches) - 1
 
     # --- for subclasses -----------------------------------------------------------------------------------------------
 
-    def random_rows(self, sketch: Sketch, n: int) -> IntArray:
-        """Up to `n` different legal random rows."""
-        rows = np.unique(sketch.sample(self.rng, 4 * n), axis=0)
-        rows = self.rng.permutation(rows)
-        return self.only_legal(sketch, rows)[:n]
+    def random_legal(self, sketch: Sketch, n: int) -> Population:
+        """Up to `n` different legal random candidates."""
+        found = sketch.sample(self.rng, 4 * n).unique()
+        return self.only_legal(found[self.rng.permutation(len(found))])[:n]
 
-    def only_legal(self, sketch: Sketch, rows: IntArray) -> IntArray:
-        if not len(rows):
-            return rows
-        return rows[is_legal(sketch.population(rows), len(rows), self.target)]
+    def only_legal(self, population: Population) -> Population:
+        return population[population.legal(self.target)]
 
-    def is_new(self, position: int, row: IntArray) -> bool:
-        return (position, row.tobytes()) not in self.seen
-
-    def take(self, position: int, row: IntArray) -> Candidate:
-        """The candidate of a row, which counts as given from now on."""
-        self.seen.add((position, row.tobytes()))
-        return Candidate(self.sketches[position], tuple(int(v) for v in row))
+    def take_new(self, candidates: Sequence[Candidate] | Population, n: int) -> list[Candidate]:
+        """The first up to `n` of the candidates that were neither given nor told; they count as given from now on."""
+        found: list[Candidate] = []
+        for candidate in candidates:
+            if len(found) >= n:
+                break
+            if candidate not in self.seen:
+                self.seen.add(candidate)
+                found.append(candidate)
+        return found

@@ -1,12 +1,12 @@
-"""Evolutionary search over populations: a matrix of rows for each sketch.
+"""Evolutionary search over populations: one for each sketch.
 
 Each generation is scored as a whole, parents are drawn by their rank, and children come from the operators of
-`operators.py`. The best rows that were never measured are given, with a few random ones among them.
+`operators.py`. The best candidates that were never measured are given, with a few random ones among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -14,13 +14,14 @@ import numpy as np
 
 from tilewright.search.base import FloatArray, Scorer, SearchStrategy
 from tilewright.search.operators import crossover, mutate, relocate
-from tilewright.space import Candidate, Sketch, is_legal
-from tilewright.space.knob import IntArray
+from tilewright.space import Candidate, Population, Sketch
 from tilewright.target import Target
+
+_MAX_TRIES = 20
 
 
 class EvolutionarySearch(SearchStrategy):
-    """Ansor's search: random and measured rows evolve under the cost model's scores."""
+    """Ansor's search: random and measured candidates evolve under the cost model's scores."""
 
     def __init__(
         self,
@@ -48,86 +49,86 @@ class EvolutionarySearch(SearchStrategy):
 
     def ask(self, n: int) -> list[Candidate]:
         pools = self._first_generation()
-        best = _Best(self, 4 * n)
+        best = _Best(self.seen, 4 * n)
         best.offer(pools)
         for _ in range(self.generations):
             pools = self._next_generation(pools)
             best.offer(pools)
-        rows = best.rows() if self.measured else _spread(best.rows(), n // 2)
-        chosen = [self.take(position, row) for position, row in rows[: n - self._num_random(n)]]
+        ranked = best.candidates if self.measured else _spread(best.candidates, n // 2)
+        chosen = self.take_new(ranked, n - round(self.random_share * n))
         return chosen + self._random(n - len(chosen))
-
-    def _num_random(self, n: int) -> int:
-        return round(self.random_share * n)
 
     def _random(self, n: int) -> list[Candidate]:
         found: list[Candidate] = []
-        for _ in range(20 * len(self.sketches)):
+        for _ in range(_MAX_TRIES * len(self.sketches)):
             if len(found) >= n:
                 break
-            position = int(self.rng.integers(len(self.sketches)))
-            for row in self.random_rows(self.sketches[position], 2):
-                if len(found) < n and self.is_new(position, row):
-                    found.append(self.take(position, row))
+            sketch = self.sketches[int(self.rng.integers(len(self.sketches)))]
+            found += self.take_new(self.random_legal(sketch, 2), n - len(found))
         return found
 
-    def _pool(self, position: int, rows: IntArray) -> _Pool:
-        """The legal ones of the rows, which are looked at once for both, and their scores."""
-        if not len(rows):
-            return _Pool(rows, np.zeros(0))
-        sketch = self.sketches[position]
-        legal = is_legal(sketch.population(rows), len(rows), self.target)
-        scores = self.scorer(sketch, rows)
-        return _Pool(rows[legal], scores[legal])
+    def _pool(self, population: Population) -> _Pool:
+        """The legal ones of the candidates, which are looked at once for both, and their scores."""
+        if not len(population):
+            return _Pool(population, np.zeros(0))
+        legal = population.legal(self.target)
+        return _Pool(population[legal], self.scorer(population)[legal])
 
     def _first_generation(self) -> list[_Pool]:
-        """Random rows of every sketch, half of them plain, and mutants of the best measured ones.
+        """Random candidates of every sketch, half of them plain, and mutants of the best measured ones.
 
         There are more of them in the first round, when nothing else is known.
         """
         share = self.population // len(self.sketches) // (2 if self.measured else 1)
+        best = [candidate for candidate, _ in self.measured[: max(8, len(self.measured) // 4)]]
         pools = []
-        for position, sketch in enumerate(self.sketches):
+        for sketch in self.sketches:
             parts = [sketch.sample(self.rng, share), sketch.sample_plain(self.rng, share)]
-            rows = [row for p, row, _ in self.measured[: max(8, len(self.measured) // 4)] if p == position]
-            if rows:
+            own = [candidate for candidate in best if candidate.sketch is sketch]
+            if own:
+                measured = Population.of(own)
                 count = int(self.measured_share * self.population)
-                parents = np.stack(rows)[self.rng.integers(0, len(rows), count)]
-                parts += [np.stack(rows), mutate(self.rng, sketch, parents)]
-            pools.append(self._pool(position, np.unique(np.concatenate(parts), axis=0)))
+                parents = measured[self.rng.integers(0, len(measured), count)]
+                parts += [measured, mutate(self.rng, parents)]
+            pools.append(self._pool(Population.concatenate(parts).unique()))
         return pools
 
     def _next_generation(self, pools: list[_Pool]) -> list[_Pool]:
-        """Children of parents drawn by rank over all sketches; those with few such parents are left out.
-
-        Before anything is measured each sketch has as many: what the first round leaves out is not learned about.
-        """
-        sizes = [len(pool.rows) for pool in pools]
-        total = sum(sizes)
-        if not total:
+        """Children of parents drawn by rank over all sketches; those with few such parents are left out."""
+        if not any(len(pool.population) for pool in pools):
             return pools
-        owner = np.repeat(np.arange(len(pools)), sizes)
-        local = np.concatenate([np.arange(size) for size in sizes])
+        children: dict[Sketch, list[Population]] = {pool.population.sketch: [pool.population[:0]] for pool in pools}
+        for parents in self._parents(pools):
+            if len(parents) < self.min_parents:
+                continue
+            for made in self._children(parents):
+                children[made.sketch].append(made)
+        return [self._pool(Population.concatenate(parts).unique()) for parts in children.values()]
+
+    def _parents(self, pools: list[_Pool]) -> list[Population]:
+        """As many candidates as a generation has, those of each sketch together.
+
+        Before anything is measured each sketch is as likely: what the first round leaves out is not learned about.
+        """
         if self.measured:
             weights = _weights_by_rank(np.concatenate([pool.scores for pool in pools]))
         else:
             weights = np.concatenate([_weights_by_rank(pool.scores) for pool in pools])
-        picks = self.rng.choice(total, size=self.population, p=weights / weights.sum())
-        children: list[list[IntArray]] = [[] for _ in pools]
-        for position, sketch in enumerate(self.sketches):
-            parents = pools[position].rows[local[picks[owner[picks] == position]]]
-            if len(parents) < self.min_parents:
-                continue
-            roll = self.rng.random(len(parents))
-            crossed = crossover(self.rng, sketch, parents[roll < self.crossover_share], parents)
-            moved, to = relocate(self.rng, self.sketches, position, parents[roll > 1 - self.relocate_share])
-            middle = (roll >= self.crossover_share) & (roll <= 1 - self.relocate_share)
-            children[position] += [crossed, mutate(self.rng, sketch, parents[middle])]
-            children[to].append(moved)
+        picks = self.rng.choice(len(weights), size=self.population, p=weights / weights.sum())
+        ends = np.cumsum([len(pool.population) for pool in pools])
+        owners = np.searchsorted(ends, picks, side="right")
         return [
-            self._pool(position, np.unique(np.concatenate(parts), axis=0) if parts else pools[position].rows[:0])
-            for position, parts in enumerate(children)
+            pool.population[picks[owners == position] - (ends[position] - len(pool.population))]
+            for position, pool in enumerate(pools)
         ]
+
+    def _children(self, parents: Population) -> tuple[Population, ...]:
+        """Most of the parents mutated, some crossed with others, and a few in a sketch with the same knobs."""
+        roll = self.rng.random(len(parents))
+        is_crossed, is_moved = roll < self.crossover_share, roll > 1 - self.relocate_share
+        crossed = crossover(self.rng, parents[is_crossed], parents)
+        moved = relocate(self.rng, self.sketches, parents[is_moved])
+        return crossed, mutate(self.rng, parents[~is_crossed & ~is_moved]), moved
 
 
 def _weights_by_rank(scores: FloatArray) -> FloatArray:
@@ -139,39 +140,39 @@ def _weights_by_rank(scores: FloatArray) -> FloatArray:
     return weights
 
 
-def _spread(rows: list[tuple[int, IntArray]], num: int) -> list[tuple[int, IntArray]]:
-    """The rows, best first; but the first `num` go round the sketches, so that each has its best among them."""
-    by_sketch: dict[int, list[tuple[int, IntArray]]] = {}
-    for item in rows:
-        by_sketch.setdefault(item[0], []).append(item)
-    rounds = [item for items in zip_longest(*by_sketch.values()) for item in items if item is not None]
-    ahead = {(position, row.tobytes()) for position, row in rounds[:num]}
-    return rounds[:num] + [(position, row) for position, row in rows if (position, row.tobytes()) not in ahead]
+def _spread(candidates: Sequence[Candidate], num: int) -> list[Candidate]:
+    """The candidates, best first; but the first `num` go round the sketches, so that each has its best among them."""
+    by_sketch: dict[Sketch, list[Candidate]] = {}
+    for candidate in candidates:
+        by_sketch.setdefault(candidate.sketch, []).append(candidate)
+    rounds = [candidate for turn in zip_longest(*by_sketch.values()) for candidate in turn if candidate is not None]
+    return list(dict.fromkeys([*rounds[:num], *candidates]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """Rows of one sketch and what the cost model thinks of them."""
+    """Candidates of one sketch and what the cost model thinks of them."""
 
-    rows: IntArray
+    population: Population
     scores: FloatArray
 
 
 class _Best:
-    """The best rows offered so far that were never given."""
+    """The best candidates offered so far that were never given."""
 
-    def __init__(self, search: SearchStrategy, size: int) -> None:
-        self.search = search
+    def __init__(self, given: Set[Candidate], size: int) -> None:
+        self.given = given
         self.size = size
-        self.found: dict[tuple[int, bytes], tuple[float, int, IntArray]] = {}
+        self.scores: dict[Candidate, float] = {}
 
     def offer(self, pools: list[_Pool]) -> None:
-        for position, pool in enumerate(pools):
-            for index in np.argsort(-pool.scores)[: self.size]:
-                row = pool.rows[index]
-                if self.search.is_new(position, row):
-                    self.found[position, row.tobytes()] = (float(pool.scores[index]), position, row)
+        for pool in pools:
+            first = np.argsort(-pool.scores)[: self.size]
+            for candidate, score in zip(pool.population[first], pool.scores[first].tolist(), strict=True):
+                if candidate not in self.given:
+                    self.scores[candidate] = score
 
-    def rows(self) -> list[tuple[int, IntArray]]:
-        ordered = sorted(self.found.values(), key=lambda item: -item[0])
-        return [(position, row) for _, position, row in ordered]
+    @property
+    def candidates(self) -> list[Candidate]:
+        """Best first."""
+        return sorted(self.scores, key=lambda candidate: -self.scores[candidate])

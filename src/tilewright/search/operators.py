@@ -1,7 +1,7 @@
-"""The operators of evolutionary search, each on many rows at once.
+"""The operators of evolutionary search, each on a whole population.
 
-Tile size and pragma mutation change one knob to a neighbour; compute location mutation moves a row to a sketch that
-computes some stage elsewhere; crossover takes whole stages from one parent or the other.
+Mutation changes a knob to a neighbouring choice; relocation moves candidates to a sketch that computes some stage
+elsewhere; crossover takes whole stages from one parent or the other.
 """
 
 from __future__ import annotations
@@ -10,49 +10,53 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.space import Sketch
-from tilewright.space.knob import IntArray
+from tilewright.space import Population, Sketch
+
+_SECOND_CHANGE = 0.4
 
 
-def mutate(rng: np.random.Generator, sketch: Sketch, rows: IntArray) -> IntArray:
-    """Each row with one knob, sometimes two, at a neighbouring choice."""
-    children = rows.copy()
-    if not sketch.knobs or not len(rows):
-        return children
-    weights = np.asarray([knob.mutation_weight for knob in sketch.knobs])
-    for share in (1.0, 0.4):
-        chosen = rng.choice(len(sketch.knobs), size=len(rows), p=weights / weights.sum())
+def mutate(rng: np.random.Generator, population: Population) -> Population:
+    """Each candidate with one knob, sometimes two, at a neighbouring choice."""
+    knobs = population.sketch.knobs
+    if not knobs or not len(population):
+        return population
+    rows = population.rows.copy()
+    weights = np.asarray([knob.mutation_weight for knob in knobs])
+    for share in (1.0, _SECOND_CHANGE):
+        chosen = rng.choice(len(knobs), size=len(rows), p=weights / weights.sum())
         active = rng.random(len(rows)) < share
-        for position, knob in enumerate(sketch.knobs):
+        for position, knob in enumerate(knobs):
             here = (chosen == position) & active
             if here.any():
-                children[here, position] = knob.neighbours(rng, children[here, position])
-    return children
+                rows[here, position] = knob.neighbours(rng, rows[here, position])
+    return Population(population.sketch, rows)
 
 
-def crossover(rng: np.random.Generator, sketch: Sketch, first: IntArray, pool: IntArray) -> IntArray:
-    """Each row with the knobs of some stages taken from a row of the pool."""
-    if not len(first) or not len(pool):
+def crossover(rng: np.random.Generator, first: Population, others: Population) -> Population:
+    """Each candidate with the knobs of some stages taken from one of the others."""
+    if not len(first) or not len(others):
         return first
-    other = pool[rng.integers(0, len(pool), len(first))]
-    owners = [knob.name.rsplit(".", 1)[0] for knob in sketch.knobs]
+    second = others[rng.integers(0, len(others), len(first))]
+    owners = [knob.name.rsplit(".", 1)[0] for knob in first.sketch.knobs]
     groups = sorted(set(owners))
     if len(groups) == 1:
-        take = rng.random(first.shape) < 0.5
+        take = rng.random(first.rows.shape) < 0.5
     else:
         by_group = rng.random((len(first), len(groups))) < 0.5
         take = by_group[:, [groups.index(owner) for owner in owners]]
-    return np.where(take, other, first)
+    return Population(first.sketch, np.where(take, second.rows, first.rows))
 
 
-def relocate(
-    rng: np.random.Generator, sketches: Sequence[Sketch], position: int, rows: IntArray
-) -> tuple[IntArray, int]:
-    """The rows in another sketch with the same knobs, and which sketch that is."""
-    names = [knob.name for knob in sketches[position].knobs]
-    siblings = [
-        other
-        for other, sketch in enumerate(sketches)
-        if other != position and [knob.name for knob in sketch.knobs] == names
-    ]
-    return rows, int(rng.choice(siblings)) if siblings else position
+def relocate(rng: np.random.Generator, sketches: Sequence[Sketch], population: Population) -> Population:
+    """The candidates in another sketch with the same knobs, if there is one."""
+    siblings = [sketch for sketch in sketches if _is_sibling(sketch, population.sketch)]
+    if not siblings:
+        return population
+    return Population(siblings[int(rng.integers(len(siblings)))], population.rows)
+
+
+def _is_sibling(sketch: Sketch, other: Sketch) -> bool:
+    """Whether they are two, and decide the same."""
+    if sketch is other or [knob.name for knob in sketch.knobs] != [knob.name for knob in other.knobs]:
+        return False
+    return all(np.array_equal(a.table, b.table) for a, b in zip(sketch.knobs, other.knobs, strict=True))

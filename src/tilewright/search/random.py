@@ -7,6 +7,8 @@ from typing import ClassVar
 from tilewright.search.base import SearchStrategy
 from tilewright.space import Candidate
 
+_MAX_TRIES = 20
+
 
 class RandomSearch(SearchStrategy):
     """Legal candidates drawn from all sketches alike."""
@@ -15,11 +17,10 @@ class RandomSearch(SearchStrategy):
 
     def ask(self, n: int) -> list[Candidate]:
         found: list[Candidate] = []
-        for _ in range(20):
-            for position, sketch in enumerate(self.sketches):
-                for row in self.random_rows(sketch, max(1, n // len(self.sketches))):
-                    if len(found) < n and self.is_new(position, row):
-                        found.append(self.take(position, row))
+        share = max(1, n // len(self.sketches))
+        for _ in range(_MAX_TRIES):
+            for sketch in self.sketches:
+                found += self.take_new(self.random_legal(sketch, share), n - len(found))
             if len(found) >= n:
                 break
         return found

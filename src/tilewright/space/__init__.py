@@ -1,18 +1,19 @@
-"""The space of programs: knobs, sketches, the rules that derive them, and candidates as rows."""
+"""The space of programs: knobs, sketches, the rules that derive them, and populations of candidates."""
 
 from tilewright.space.builder import SketchState, SpaceOptions
 from tilewright.space.derivation import derive
 from tilewright.space.knob import Decision, Knob, TileKnob, UnrollKnob, VectorKnob
-from tilewright.space.legality import is_legal
 from tilewright.space.plain import plain_schedule
+from tilewright.space.population import Candidate, Population
 from tilewright.space.rules import DEFAULT_RULES, Rule
-from tilewright.space.sketch import Candidate, Sketch
+from tilewright.space.sketch import Sketch
 
 __all__ = [
     "DEFAULT_RULES",
     "Candidate",
     "Decision",
     "Knob",
+    "Population",
     "Rule",
     "Sketch",
     "SketchState",
@@ -21,6 +22,5 @@ __all__ = [
     "UnrollKnob",
     "VectorKnob",
     "derive",
-    "is_legal",
     "plain_schedule",
 ]

@@ -24,7 +24,7 @@ _LOGGER = logging.getLogger(__name__)
 
 # What a rule raises whose picture of the loops is wrong.
 _MISFITS = (ScheduleError, AssertionError, LookupError, ValueError)
-_NUM_ROWS_TO_TRY = 4
+_NUM_CANDIDATES_TO_TRY = 4
 # How many states are followed: two products in a chain have 16, and each more would multiply them, and the time to look
 # at them, by four. Each step of a derivation takes the longer the more stages there are.
 _MAX_STATES, _LEAST_STATES, _MAX_STATES_TIMES_STAGES = 32, 4, 256
@@ -84,7 +84,7 @@ def _finished(state: SketchState, name: str) -> Sketch | None:
     """The sketch of a state; None where it cannot be applied."""
     try:
         sketch = Sketch(state.task, finish(state).steps, name)
-        sketch.population(sketch.sample(np.random.default_rng(0), _NUM_ROWS_TO_TRY))
+        _ = sketch.sample(np.random.default_rng(0), _NUM_CANDIDATES_TO_TRY).schedule
     except _MISFITS as error:
         _LOGGER.debug("a sketch of task %s cannot be applied: %r", state.task.name, error)
         return None

@@ -1,100 +1,78 @@
-"""Sketches: a trace with its decisions open, and candidates as rows of integers that close them."""
+"""Sketches: traces whose decisions are open, the structure of a program."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import math
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.schedule import Schedule, Step, Trace
+from tilewright.schedule import Step, Trace
 from tilewright.space.knob import Decision, IntArray, Knob, resolve
+from tilewright.space.population import Candidate, Population
 from tilewright.te import Task
 
 
 class Sketch:
-    """The structure of a program. A candidate is a row with a choice for each knob; a population is a matrix."""
+    """The steps of a program, with decisions in place of some of their values; `knobs` are what decides them.
+
+    Two sketches are two structures, even if their steps are the same.
+    """
 
     def __init__(self, task: Task, steps: tuple[Step, ...], name: str = "") -> None:
         self.task = task
         self.steps = steps
         self.name = name
-        self.knobs: tuple[Knob, ...] = _knobs(steps)
-        self._last: tuple[IntArray, Schedule] | None = None
+        self.knobs: tuple[Knob, ...] = tuple(dict.fromkeys(d.knob for step in steps for d in _decisions(step)))
 
     @property
     def cardinality(self) -> int:
-        total = 1
-        for knob in self.knobs:
-            total *= knob.cardinality
-        return total
+        """How many candidates there are."""
+        return math.prod(knob.cardinality for knob in self.knobs)
 
-    def sample(self, rng: np.random.Generator, n: int) -> IntArray:
+    def sample(self, rng: np.random.Generator, n: int) -> Population:
         """`n` random candidates."""
-        return _as_rows([knob.sample(rng, n) for knob in self.knobs], n)
+        return self._population([knob.sample(rng, n) for knob in self.knobs], n)
 
-    def sample_plain(self, rng: np.random.Generator, n: int) -> IntArray:
+    def sample_plain(self, rng: np.random.Generator, n: int) -> Population:
         """`n` random candidates with few cuts in each loop: there are few of those, and good ones among them."""
-        return _as_rows([knob.sample_plain(rng, n) for knob in self.knobs], n)
+        return self._population([knob.sample_plain(rng, n) for knob in self.knobs], n)
 
-    def population(self, rows: IntArray) -> Schedule:
-        """All candidates as one schedule, whose extents are arrays; for the same array again, the same schedule."""
-        if self._last is not None and self._last[0] is rows:
-            return self._last[1]
-        choices = {knob: rows[:, position] for position, knob in enumerate(self.knobs)}
-        schedule = Schedule(self.task)
-        schedule.replay(_resolved(step, choices) for step in self.steps)
-        self._last = rows, schedule
-        return schedule
+    def _population(self, columns: list[IntArray], n: int) -> Population:
+        return Population(self, np.stack(columns, axis=1) if columns else np.zeros((n, 0), np.int64))
 
-    def trace(self, row: IntArray) -> Trace:
-        """The trace of one candidate."""
-        choices = {knob: row[position : position + 1] for position, knob in enumerate(self.knobs)}
-        return Trace(tuple(_resolved(step, choices).candidate(0) for step in self.steps))
+    def decided(self, rows: IntArray) -> tuple[Step, ...]:
+        """The steps with all decisions made: arrays in their place, with an entry for each row."""
+        choices = dict(zip(self.knobs, rows.T, strict=True))
+        return tuple(
+            replace(step, **{f.name: resolve(getattr(step, f.name), choices) for f in fields(step)})
+            for step in self.steps
+        )
 
-    def row_of(self, trace: Trace) -> IntArray | None:
-        """The row whose trace this is; None where the trace comes from another sketch."""
-        if len(trace.steps) != len(self.steps):
+    def candidate_of(self, trace: Trace) -> Candidate | None:
+        """The candidate whose trace this is; None where the trace comes from another sketch."""
+        if list(map(type, trace.steps)) != list(map(type, self.steps)):
             return None
-        allowed = {knob: np.ones(knob.cardinality, bool) for knob in self.knobs}
-        for step, concrete in zip(self.steps, trace.steps, strict=True):
-            if type(step) is not type(concrete):
+        allowed = {knob: np.ones(knob.cardinality, np.bool_) for knob in self.knobs}
+        for step, made in zip(self.steps, trace.steps, strict=True):
+            if not all(_narrow(getattr(step, f.name), getattr(made, f.name), allowed) for f in fields(step)):
                 return None
-            for f in fields(step):
-                if not _narrow(getattr(step, f.name), getattr(concrete, f.name), allowed):
-                    return None
         if not all(mask.any() for mask in allowed.values()):
             return None
-        return np.asarray([np.argmax(allowed[knob]) for knob in self.knobs], np.int64)
+        return Candidate(self, tuple(int(np.argmax(allowed[knob])) for knob in self.knobs))
 
     def __repr__(self) -> str:
         return f"Sketch({self.name or self.task.name}, {len(self.steps)} steps, {len(self.knobs)} knobs)"
 
 
-def _as_rows(columns: list[IntArray], n: int) -> IntArray:
-    return np.stack(columns, axis=1) if columns else np.zeros((n, 0), np.int64)
-
-
-def _knobs(steps: tuple[Step, ...]) -> tuple[Knob, ...]:
-    found: dict[Knob, None] = {}
-
-    def visit(value: Any) -> None:
-        if isinstance(value, Decision):
-            found[value.knob] = None
-        elif isinstance(value, tuple):
-            for v in value:
-                visit(v)
-
-    for step in steps:
-        for f in fields(step):
-            visit(getattr(step, f.name))
-    return tuple(found)
-
-
-def _resolved(step: Step, choices: dict[Knob, IntArray]) -> Step:
-    values = {f.name: resolve(getattr(step, f.name), choices) for f in fields(step)}
-    return replace(step, **values)
+def _decisions(step: Step) -> Iterator[Decision]:
+    for f in fields(step):
+        value = getattr(step, f.name)
+        parts = value if isinstance(value, tuple) else (value,)
+        yield from (part for part in parts if isinstance(part, Decision))
 
 
 def _narrow(open_value: Any, value: Any, allowed: dict[Knob, npt.NDArray[np.bool_]]) -> bool:
@@ -107,15 +85,3 @@ def _narrow(open_value: Any, value: Any, allowed: dict[Knob, npt.NDArray[np.bool
         same_length = isinstance(value, tuple) and len(open_value) == len(value)
         return same_length and all(_narrow(o, v, allowed) for o, v in zip(open_value, value, strict=True))
     return bool(open_value == value)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One row of one sketch."""
-
-    sketch: Sketch
-    row: tuple[int, ...]
-
-    @property
-    def trace(self) -> Trace:
-        return self.sketch.trace(np.asarray(self.row, np.int64))

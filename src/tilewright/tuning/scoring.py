@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.cost_model import AnalyticalModel, CostModel, Dataset
-from tilewright.features import Hardware, statement_features
-from tilewright.space import Candidate, Sketch
-from tilewright.space.knob import IntArray
+from tilewright.features import Hardware, population_features
+from tilewright.space import Candidate, Population
 from tilewright.target import Target
 
 # With fewer measured programs than this the learned model knows less than the analytical one.
@@ -27,20 +26,17 @@ class Scoring:
         self._features: list[npt.NDArray[np.float32]] = []
         self._latencies_s: list[float | None] = []
 
-    def scores(self, sketch: Sketch, rows: IntArray) -> npt.NDArray[np.float64]:
-        """A score for each row, higher for faster programs, comparable over the sketches of a task."""
+    def scores(self, population: Population) -> npt.NDArray[np.float64]:
+        """A score for each candidate, higher for faster programs, comparable over the sketches of a task."""
         model = self.model if self.model.is_fitted else self.analytical
-        return model.predict(self._features_of(sketch, rows))
-
-    def _features_of(self, sketch: Sketch, rows: IntArray) -> npt.NDArray[np.float32]:
-        return statement_features(sketch.population(rows), len(rows), self.hardware).values
+        return model.predict(population_features(population, self.hardware).values)
 
     def learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
         """Take in new measurements (None for failures), and learn from all so far."""
         for sketch in {candidate.sketch: None for candidate in candidates}:
             mine = [n for n, candidate in enumerate(candidates) if candidate.sketch is sketch]
-            rows = np.asarray([candidates[n].row for n in mine], np.int64)
-            self._features += list(self._features_of(sketch, rows))
+            population = Population.of([candidates[n] for n in mine])
+            self._features += list(population_features(population, self.hardware).values)
             self._latencies_s += [latencies_s[n] for n in mine]
         if sum(latency is not None for latency in self._latencies_s) >= _MIN_PROGRAMS:
             tasks = [0] * len(self._features)

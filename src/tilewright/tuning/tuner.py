@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
-import numpy as np
-
 from tilewright.arguments import file_path, function, instance, seconds, whole_number
 from tilewright.cost_model import CostModel, find
 from tilewright.errors import NoValidCandidateError, TilewrightError, UsageError
@@ -187,7 +185,7 @@ class Tuner:
         found: list[tuple[Record, Candidate]] = []
         unusable: list[tuple[Record, TilewrightError]] = []
         for record in mine:
-            candidate = _candidate_of(record, self.sketches)
+            candidate = _candidate_of(record.trace, self.sketches)
             error = None if candidate is not None or record.latency_s is None else self._why_not(record)
             if error is not None:
                 unusable.append((record, error))
@@ -241,19 +239,19 @@ class Tuner:
         if self.records:
             return self.strategy.ask(n)
         if not self.strategy.uses_scores:
-            return self.strategy.ask(n) or [self._untuned()]
-        return [self._untuned(), *self.strategy.ask(n - 1)]
+            return self.strategy.ask(n) or self._untuned()
+        return [*self._untuned(), *self.strategy.ask(n - 1)]
 
-    def _untuned(self) -> Candidate:
+    def _untuned(self) -> list[Candidate]:
         """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own."""
         untuned = default_trace(self.task, self.target, self.threads)
-        for position, sketch in enumerate(self.sketches):
-            row = sketch.row_of(untuned)
-            if row is not None:
-                return self.strategy.take(position, row)
-        alone = Sketch(self.task, untuned.steps, "plain")
-        self.sketches.append(alone)
-        return self.strategy.take(self.strategy.add(alone), np.zeros(0, np.int64))
+        candidate = _candidate_of(untuned, self.sketches)
+        if candidate is None:
+            alone = Sketch(self.task, untuned.steps, "plain")
+            self.sketches.append(alone)
+            self.strategy.add(alone)
+            candidate = Candidate(alone, ())
+        return self.strategy.take_new([candidate], 1)
 
     def compare_finalists(
         self, measurer: Measurer, log: RecordLog | None, max_finalists: int = NUM_FINALISTS, turns: int = FINAL_TURNS
@@ -336,12 +334,8 @@ class Tuner:
         )
 
 
-def _candidate_of(record: Record, sketches: Sequence[Sketch]) -> Candidate | None:
-    for sketch in sketches:
-        row = sketch.row_of(record.trace)
-        if row is not None:
-            return Candidate(sketch, tuple(int(v) for v in row))
-    return None
+def _candidate_of(trace: Trace, sketches: Sequence[Sketch]) -> Candidate | None:
+    return next(filter(None, (sketch.candidate_of(trace) for sketch in sketches)), None)
 
 
 def nothing_valid(records: Sequence[Record]) -> str:

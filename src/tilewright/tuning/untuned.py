@@ -12,8 +12,7 @@ from tilewright.features import Hardware
 from tilewright.records import WARM, Record, find_programs, group_by_task
 from tilewright.schedule import Trace
 from tilewright.search.operators import mutate
-from tilewright.space import Sketch, SpaceOptions, derive, is_legal, plain_schedule
-from tilewright.space.knob import IntArray
+from tilewright.space import Population, Sketch, SpaceOptions, derive, plain_schedule
 from tilewright.target import Target
 from tilewright.te import Task
 
@@ -44,7 +43,7 @@ def default_trace(task: Task, target: Target, threads: int, seed: int = 0) -> Tr
         return Trace(plain_schedule(task, target, threads).steps)
     for _ in range(_GENERATIONS):
         pool.evolve(rng)
-    return pool.sketch.trace(pool.rows[0])
+    return pool.population.trace(0)
 
 
 def estimated_latency_s(sketches: Sequence[Sketch], target: Target, threads: int) -> float:
@@ -66,42 +65,41 @@ def best_trace(records: Iterable[Record], task: Task, target: Target, threads: i
 def _most_promising(
     sketches: Sequence[Sketch], target: Target, threads: int, rng: np.random.Generator, num_rows: int
 ) -> _Pool:
-    """The sketch whose random rows have the best score."""
+    """The sketch whose random candidates have the best score."""
     hardware = Hardware.from_target(target, threads)
     pools = [_Pool(sketch, target, hardware) for sketch in sketches]
     for pool in pools:
-        half = min(num_rows, 4 * pool.sketch.cardinality) // 2
-        pool.add(np.concatenate([pool.sketch.sample(rng, half), pool.sketch.sample_plain(rng, half)]))
+        sketch = pool.population.sketch
+        half = min(num_rows, 4 * sketch.cardinality) // 2
+        pool.add(Population.concatenate([sketch.sample(rng, half), sketch.sample_plain(rng, half)]))
     return max(pools, key=lambda pool: pool.best_score)
 
 
 class _Pool:
-    """The best rows of a sketch that were found so far, best first."""
+    """The best candidates of a sketch that were found so far, best first."""
 
     def __init__(self, sketch: Sketch, target: Target, hardware: Hardware) -> None:
-        self.sketch = sketch
         self.target = target
         self.hardware = hardware
-        self.rows: IntArray = np.zeros((0, len(sketch.knobs)), np.int64)
+        self.population = Population(sketch, np.zeros((0, len(sketch.knobs)), np.int64))
         self.scores: npt.NDArray[np.float64] = np.zeros(0)
 
     @property
     def best_score(self) -> float:
         return float(self.scores[0])
 
-    def add(self, rows: IntArray) -> None:
-        schedule = self.sketch.population(rows)
-        scores = score_schedule(schedule, len(rows), self.hardware)
-        scores[~is_legal(schedule, len(rows), self.target)] = -np.inf
-        merged = np.concatenate([self.rows, rows])
+    def add(self, population: Population) -> None:
+        scores = score_schedule(population.schedule, len(population), self.hardware)
+        scores[~population.legal(self.target)] = -np.inf
+        merged = Population.concatenate([self.population, population])
         merged_scores = np.concatenate([self.scores, scores])
-        _, first = np.unique(merged, axis=0, return_index=True)
+        _, first = np.unique(merged.rows, axis=0, return_index=True)
         order = first[np.argsort(-merged_scores[first], kind="stable")][:_NUM_PARENTS]
-        self.rows, self.scores = merged[order], merged_scores[order]
+        self.population, self.scores = merged[order], merged_scores[order]
 
     def evolve(self, rng: np.random.Generator) -> None:
-        """One generation: mutants of the best rows."""
-        if self.sketch.cardinality <= _NUM_ROWS:
+        """One generation: mutants of the best candidates."""
+        if self.population.sketch.cardinality <= _NUM_ROWS:
             return
-        parents = self.rows[np.arange(_NUM_CHILDREN) % len(self.rows)]
-        self.add(mutate(rng, self.sketch, parents))
+        parents = self.population[np.arange(_NUM_CHILDREN) % len(self.population)]
+        self.add(mutate(rng, parents))

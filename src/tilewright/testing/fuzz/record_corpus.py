@@ -56,9 +56,9 @@ def records_of(number: int) -> tuple[Record, ...]:
 
 def _records(task: Task, rng: np.random.Generator) -> list[Record]:
     traces = [
-        sketch.trace(row)
+        candidate.trace
         for sketch in derive(task, SpaceOptions(TARGET, THREADS))[:4]
-        for row in sketch.sample(rng, _ROWS_A_SKETCH)
+        for candidate in sketch.sample(rng, _ROWS_A_SKETCH)
     ]
     traces += [random_schedule(task, rng, int(rng.integers(1, _MAX_STEPS))).trace for _ in range(_RANDOM_SCHEDULES)]
     records = [_record(task, trace, float(rng.uniform(1e-5, 1e-3))) for trace in traces]
