@@ -10,25 +10,13 @@ from onnx import SparseTensorProto
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.evaluation.fallback import FallbackOperator
-from tilewright.graph.protos import array_type, schema_of
+from tilewright.graph.protos import array_type, has_subgraphs, schema_of
 from tilewright.graph.tensor_protos import dense_array
 from tilewright.graph.types import Constants, Types
-from tilewright.operators import ONNX, Node, TensorType
+from tilewright.operators import ONNX, Node, TensorType, is_random
 
 # What is larger than its inputs and than this is computed when the network runs: a file should not carry it.
 LARGEST_EXPANSION_BYTES = 64 * 2**20
-
-_RANDOM = frozenset(
-    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-)
-_CONTROL_FLOW = frozenset(("If", "Loop", "Scan", "SequenceMap"))
-
-
-def is_random(node: Node) -> bool:
-    """Whether two runs of the node may give different results."""
-    if node.domain != ONNX:
-        return False
-    return node.op in _RANDOM or (node.op == "Dropout" and len(node.inputs) > 2)
 
 
 def fold(
@@ -42,7 +30,7 @@ def fold(
     empty = _empty_outputs(node, output_types)
     if empty is not None:
         return empty
-    if node.op in _CONTROL_FLOW or is_random(node) or not all(name in constants for name in node.inputs if name):
+    if not all(name in constants for name in node.inputs if name) or is_random(node) or has_subgraphs(node):
         return None
     if schema_of(node) is None or _is_expansion(node, constants, output_types):
         return None

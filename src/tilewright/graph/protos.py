@@ -142,6 +142,11 @@ def captures_of(node: Node) -> tuple[str, ...]:
     return cast("tuple[str, ...]", node.attributes.get(CAPTURES, ()))
 
 
+def has_subgraphs(node: Node) -> bool:
+    """Whether a node decides by a condition or a count what it runs: an If, say, or a Loop."""
+    return any(isinstance(value, GraphProto) for value in node.attributes.values())
+
+
 def subgraphs(proto: NodeProto) -> Sequence[GraphProto]:
     """The graphs among a node's attributes."""
     found: list[GraphProto] = []

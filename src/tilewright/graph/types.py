@@ -18,7 +18,6 @@ from tilewright.errors import ExpressionError, ModelError
 from tilewright.graph.inference_guards import reason_against
 from tilewright.graph.protos import captures_of, node_to_proto, schema_of, static_type, subgraphs, type_proto
 from tilewright.operators import (
-    ELEMENTWISE,
     OWN,
     Call,
     KnownValues,
@@ -27,6 +26,7 @@ from tilewright.operators import (
     NotCompilableError,
     TensorType,
     express,
+    facts_of,
 )
 
 Types: TypeAlias = Mapping[str, TensorType | None]
@@ -34,25 +34,12 @@ Constants: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
 
 _SHAPE_RULE = "[ShapeInferenceError]"
 
-# Operators whose expressions check all that they read, and take more than ONNX's rules for shapes do.
-HAVE_OWN_SHAPE_RULES = frozenset(("AveragePool", "GroupNormalization", "LpPool", "MaxPool", "Resize", "Upsample"))
-
-# Values that decide a shape are short; larger ones, such as weights, do not. Few operators take fractions for it.
+# Values that decide a shape are short; larger ones, such as weights, do not.
 _LARGEST_SHAPE_VALUE = 4096
-_SHAPED_BY_FRACTIONS = frozenset(("Range", "Resize", "Upsample"))
 
 
 class ShapeRuleError(ModelError):
     """ONNX's checker, or its rule for shapes, refuses the inputs of a node; what runs it may still take them."""
-
-
-def infer_types(node: Node, types: Types, constants: Constants) -> tuple[TensorType | None, ...]:
-    """The types of a node's outputs; None where only a run can tell."""
-    try:
-        return expressed_types(node, types, constants)
-    except NotCompilableError:
-        protos = {name: type_proto(known) for name in node.inputs if (known := types.get(name)) is not None}
-        return tuple(static_type(proto) for proto in onnx_types(node, protos, constants))
 
 
 def expressed_types(node: Node, types: Types, constants: Constants) -> tuple[TensorType | None, ...]:
@@ -153,10 +140,10 @@ def _open_sizes_without_meaning(graph: GraphProto) -> None:
 
 def _may_decide_a_shape(node: Node, proto: TypeProto | None) -> bool:
     """Whether ONNX's inference may look at the value of a constant operand of this type."""
-    known = static_type(proto)
-    if known is None or math.prod(known.shape) > _LARGEST_SHAPE_VALUE or node.op in ELEMENTWISE:
+    known, facts = static_type(proto), facts_of(node)
+    if known is None or math.prod(known.shape) > _LARGEST_SHAPE_VALUE or facts.elementwise:
         return False
-    return node.op in _SHAPED_BY_FRACTIONS or known.dtype.startswith(("int", "uint", "bool"))
+    return facts.shaped_by_floats or known.dtype.startswith(("int", "uint", "bool"))
 
 
 def _described(name: str, protos: Mapping[str, TypeProto]) -> str:

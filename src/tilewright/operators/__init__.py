@@ -1,4 +1,7 @@
-"""The operators of networks as tensor expressions. `registry` says how one is written; each module has a family."""
+"""The operators of networks: their tensor expressions, and what is known of them.
+
+`registry` says how an operator is written; each module has a family of them.
+"""
 
 from tilewright.operators import activations as activations
 from tilewright.operators import arithmetic as arithmetic
@@ -18,6 +21,7 @@ from tilewright.operators import padding as padding
 from tilewright.operators import pooling as pooling
 from tilewright.operators import quantize as quantize
 from tilewright.operators import quantized as quantized
+from tilewright.operators import random as random
 from tilewright.operators import reductions as reductions
 from tilewright.operators import reshape as reshape
 from tilewright.operators import resize as resize
@@ -27,30 +31,38 @@ from tilewright.operators import softmax as softmax
 from tilewright.operators import sorting as sorting
 from tilewright.operators import transposed_convolution as transposed_convolution
 from tilewright.operators import trigonometry as trigonometry
-from tilewright.operators.elementwise_names import ELEMENTWISE
 from tilewright.operators.node import ONNX, OWN, Attribute, Node, TensorType
+from tilewright.operators.reductions import reduced_axes
 from tilewright.operators.registry import (
     Call,
+    Facts,
     KnownValues,
     MisfitError,
     NotCompilableError,
+    axis_attribute,
     express,
+    facts_of,
     has_expression,
+    is_random,
     operator,
 )
 
 __all__ = [
-    "ELEMENTWISE",
     "ONNX",
     "OWN",
     "Attribute",
     "Call",
+    "Facts",
     "KnownValues",
     "MisfitError",
     "Node",
     "NotCompilableError",
     "TensorType",
+    "axis_attribute",
     "express",
+    "facts_of",
     "has_expression",
+    "is_random",
     "operator",
+    "reduced_axes",
 ]

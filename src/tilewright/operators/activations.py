@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 
 from tilewright import te
+from tilewright.operators.elementwise import elementwise_operator
 from tilewright.operators.operands import map_elements
-from tilewright.operators.registry import Call, operator
+from tilewright.operators.registry import Call
 from tilewright.te import Expr, Tensor
 
 # The constants of SELU as float32, which ONNX gives them by default.
@@ -49,23 +50,28 @@ def _hard_sigmoid(x: Expr, alpha: float, beta: float) -> Expr:
     return te.maximum(te.minimum(alpha * x + beta, 1.0), 0.0)
 
 
-operator("Relu")(activation(lambda x: te.maximum(x, 0)))
-operator("Sigmoid")(activation(te.sigmoid))
-operator("Tanh")(activation(te.tanh))
-operator("Softplus")(activation(softplus))
-operator("Softsign")(activation(lambda x: x / (te.abs(x) + 1.0)))
-operator("Mish")(activation(lambda x: x * te.tanh(softplus(x))))
-operator("LeakyRelu")(activation(lambda x, alpha: te.select(x < 0, x * alpha, x), alpha=0.01))
-operator("Elu")(activation(lambda x, alpha: te.select(x > 0, x, alpha * (te.exp(x) - 1.0)), alpha=1.0))
-operator("Selu")(activation(_selu, alpha=_SELU_ALPHA, gamma=_SELU_GAMMA))
-operator("Celu")(activation(_celu, alpha=1.0))
-operator("HardSigmoid")(activation(_hard_sigmoid, alpha=0.2, beta=0.5))
-operator("HardSwish")(activation(lambda x: x * _hard_sigmoid(x, 1.0 / 6.0, 0.5)))
-operator("Swish")(activation(lambda x, alpha: x * te.sigmoid(x * alpha), alpha=1.0))
-operator("ThresholdedRelu")(activation(lambda x, alpha: te.select(x > alpha, x, te.constant(0, x.dtype)), alpha=1.0))
+_ACTIVATIONS = {
+    "Relu": activation(lambda x: te.maximum(x, 0)),
+    "Sigmoid": activation(te.sigmoid),
+    "Tanh": activation(te.tanh),
+    "Softplus": activation(softplus),
+    "Softsign": activation(lambda x: x / (te.abs(x) + 1.0)),
+    "Mish": activation(lambda x: x * te.tanh(softplus(x))),
+    "LeakyRelu": activation(lambda x, alpha: te.select(x < 0, x * alpha, x), alpha=0.01),
+    "Elu": activation(lambda x, alpha: te.select(x > 0, x, alpha * (te.exp(x) - 1.0)), alpha=1.0),
+    "Selu": activation(_selu, alpha=_SELU_ALPHA, gamma=_SELU_GAMMA),
+    "Celu": activation(_celu, alpha=1.0),
+    "HardSigmoid": activation(_hard_sigmoid, alpha=0.2, beta=0.5),
+    "HardSwish": activation(lambda x: x * _hard_sigmoid(x, 1.0 / 6.0, 0.5)),
+    "Swish": activation(lambda x, alpha: x * te.sigmoid(x * alpha), alpha=1.0),
+    "ThresholdedRelu": activation(lambda x, alpha: te.select(x > alpha, x, te.constant(0, x.dtype)), alpha=1.0),
+}
+
+for _name, _lowering in _ACTIVATIONS.items():
+    elementwise_operator(_name)(_lowering)
 
 
-@operator("Gelu")
+@elementwise_operator("Gelu")
 def gelu(call: Call) -> Tensor:
     """x times the normal distribution's integral up to x, or its approximation by tanh."""
     if call.attribute("approximate", "none") == "tanh":
@@ -75,14 +81,14 @@ def gelu(call: Call) -> Tensor:
     return map_elements(call, lambda x: 0.5 * x * (1.0 + te.erf(x * math.sqrt(0.5))))
 
 
-@operator("SwiGLU")
+@elementwise_operator("SwiGLU")
 def swiglu(call: Call) -> Tensor:
     """The second operand, gated by the swish of the first."""
     alpha = call.attribute("alpha", 1.0)
     return map_elements(call, lambda a, b: a * te.sigmoid(a * alpha) * b)
 
 
-@operator("Shrink")
+@elementwise_operator("Shrink")
 def shrink(call: Call) -> Tensor:
     """Elements moved towards zero by `bias`, those within `lambd` become zero; integers are computed as floats."""
     limit, bias = call.attribute("lambd", 0.5), call.attribute("bias", 0.0)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from tilewright import te
-from tilewright.operators.elementwise import elementwise, round_half_even
+from tilewright.operators.elementwise import elementwise, elementwise_operator, round_half_even
 from tilewright.operators.operands import broadcast_shape, known_number, map_elements, reader
-from tilewright.operators.registry import Call, operator
+from tilewright.operators.registry import Call
 from tilewright.te import DTYPES, Expr, Tensor
 
 
@@ -22,10 +22,10 @@ def _divide(a: Expr, b: Expr) -> Expr:
     return te.select(is_below, a // b + 1, a // b)
 
 
-operator("Div")(elementwise(_divide))
+elementwise_operator("Div")(elementwise(_divide))
 
 
-@operator("Mod")
+@elementwise_operator("Mod")
 def mod(call: Call) -> Tensor:
     """The remainder with the sign of the divisor, or with that of the dividend if `fmod` is set."""
     remainder = _remainder_like_dividend if call.attribute("fmod", 0) else _remainder_like_divisor
@@ -58,7 +58,7 @@ def _float_remainder(a: Expr, b: Expr) -> Expr:
     return te.cast(te.select(a < 0, -rest, rest), a.dtype)
 
 
-@operator("Pow")
+@elementwise_operator("Pow")
 def power(call: Call) -> Tensor:
     """The first operand to the power of the second, in the type of the first."""
     X, Y = call.tensor(0), call.tensor(1)
@@ -119,7 +119,7 @@ def _integer_power(call: Call) -> Tensor:
     return te.compute(broadcast_shape(call, X.shape, Y.shape), lambda *i: te.prod(factor(i), axis=k), call.name())
 
 
-@operator("BitShift")
+@elementwise_operator("BitShift")
 def bit_shift(call: Call) -> Tensor:
     """Bits moved to the left or to the right; a shift by the width or more, or by less than zero, leaves only signs."""
     shift = _shift_left if call.attribute("direction", "LEFT") == "LEFT" else _shift_right
@@ -193,7 +193,7 @@ def _common_bits(call: Call) -> Tensor:
     return te.compute(shape, with_sign, call.name("common"))
 
 
-operator("BitwiseAnd")(_bit_operator(lambda a, b, common: common))
-operator("BitwiseOr")(_bit_operator(lambda a, b, common: a + b - common))
-operator("BitwiseXor")(_bit_operator(lambda a, b, common: a + b - common - common))
-operator("BitwiseNot")(elementwise(lambda x: 255 - x if x.dtype == "uint8" else -1 - x))
+elementwise_operator("BitwiseAnd")(_bit_operator(lambda a, b, common: common))
+elementwise_operator("BitwiseOr")(_bit_operator(lambda a, b, common: a + b - common))
+elementwise_operator("BitwiseXor")(_bit_operator(lambda a, b, common: a + b - common - common))
+elementwise_operator("BitwiseNot")(elementwise(lambda x: 255 - x if x.dtype == "uint8" else -1 - x))

@@ -10,13 +10,13 @@ from tilewright.operators.layout import Layout, groups_of, spatial_operator
 from tilewright.operators.moments import Moments, moments, reciprocal_deviation
 from tilewright.operators.precision import widen
 from tilewright.operators.reductions import Reduction
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError
 from tilewright.te import Expr, ExprLike, Tensor
 
 OfElement: TypeAlias = Callable[[Sequence[Expr]], Expr]
 
 
-@spatial_operator("BatchNormalization")
+@spatial_operator("BatchNormalization", Facts(follows_channels_last=True))
 def batch_normalization(call: Call, layout: Layout) -> Tensor | tuple[Tensor, ...]:
     """With the given mean and variance; in training mode with those of the batch, and with the running ones updated."""
     if call.attribute("training_mode", 0):
@@ -49,7 +49,7 @@ def _training(call: Call, layout: Layout) -> tuple[Tensor, ...]:
     return normal, running(mean, found.mean, "running_mean"), running(variance, found.variance, "running_variance")
 
 
-@spatial_operator("InstanceNormalization")
+@spatial_operator("InstanceNormalization", Facts(follows_channels_last=True))
 def instance_normalization(call: Call, layout: Layout) -> Tensor:
     """Each channel of each image by itself."""
     X = call.tensor(0)
@@ -58,7 +58,7 @@ def instance_normalization(call: Call, layout: Layout) -> Tensor:
     return _normal(call, layout, moments(call, lambda i: X[i], plan), plan.result)
 
 
-@spatial_operator("GroupNormalization")
+@spatial_operator("GroupNormalization", Facts(follows_channels_last=True, checks_shapes=True))
 def group_normalization(call: Call, layout: Layout) -> Tensor:
     """Groups of channels of each image; before opset 21 with one scale and one bias for each group."""
     X = call.tensor(0)
@@ -101,7 +101,7 @@ def _affine(call: Call, layout: Layout, mean: OfElement, deviation: OfElement, s
     return te.compute(X.shape, element, call.name("normal"), X.dtype)
 
 
-@spatial_operator("LRN")
+@spatial_operator("LRN", Facts(follows_channels_last=True))
 def local_response_normalization(call: Call, layout: Layout) -> Tensor:
     """Each element divided by a power of the squares of its neighbours in other channels."""
     X = call.tensor(0)

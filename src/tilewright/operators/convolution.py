@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from tilewright import te
 from tilewright.operators.layout import Layout, groups_of, spatial_operator
-from tilewright.operators.registry import Call, MisfitError
+from tilewright.operators.registry import Call, Facts, MisfitError
 from tilewright.operators.window import Window, pad_windows, windows
 from tilewright.te import Expr, Tensor
 
@@ -57,7 +57,7 @@ def filter_of(call: Call, position: int, layout: Layout) -> Filter:
     return Filter(W, layout, groups_of(call, "group", num_outputs))
 
 
-@spatial_operator("Conv")
+@spatial_operator("Conv", Facts(prefers_channels_last=True))
 def conv(call: Call, layout: Layout) -> Tensor:
     X, bias = call.tensor(0), call.optional(2)
     weights = filter_of(call, 1, layout)

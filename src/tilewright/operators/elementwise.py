@@ -11,13 +11,18 @@ from collections.abc import Callable
 
 from tilewright import te
 from tilewright.operators.operands import broadcast_shape, known, known_number, map_elements, reader
-from tilewright.operators.registry import Call, NotCompilableError, operator
+from tilewright.operators.registry import Call, Facts, Lowering, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 
 def elementwise(function: Callable[..., Expr]) -> Callable[[Call], Tensor]:
     """The lowering of an operator that is `function` of the elements of all its operands."""
     return lambda call: map_elements(call, function)
+
+
+def elementwise_operator(name: str) -> Callable[[Lowering], Lowering]:
+    """Register a function as the tensor expression of an operator that works on each element by itself."""
+    return operator(name, facts=Facts(elementwise=True))
 
 
 def absolute(x: Expr) -> Expr:
@@ -65,6 +70,8 @@ _FUNCTIONS: dict[str, Callable[..., Expr]] = {
     "Not": te.logical_not,
     "IsNaN": lambda x: te.not_equal(x, x),
     "Where": te.select,
+}
+_FUNCTIONS_OF_MANY: dict[str, Callable[..., Expr]] = {
     "Sum": lambda *x: functools.reduce(lambda a, b: a + b, x),
     "Mean": lambda *x: functools.reduce(lambda a, b: a + b, x) / len(x),
     "Max": lambda *x: functools.reduce(te.maximum, x),
@@ -72,10 +79,12 @@ _FUNCTIONS: dict[str, Callable[..., Expr]] = {
 }
 
 for _name, _function in _FUNCTIONS.items():
-    operator(_name)(elementwise(_function))
+    elementwise_operator(_name)(elementwise(_function))
+for _name, _function in _FUNCTIONS_OF_MANY.items():
+    operator(_name, facts=Facts(elementwise=True, copies_one=True))(elementwise(_function))
 
 
-@operator("IsInf")
+@elementwise_operator("IsInf")
 def is_inf(call: Call) -> Tensor:
     """Whether an element is infinite, of the signs that the attributes ask for."""
     signs = [
@@ -90,7 +99,7 @@ def is_inf(call: Call) -> Tensor:
     return map_elements(call, test)
 
 
-@operator("Clip")
+@elementwise_operator("Clip")
 def clip(call: Call) -> Tensor:
     """Elements moved into the bounds, which are operands since opset 11; of crossing bounds the upper one counts."""
     X = call.tensor(0)
@@ -139,14 +148,14 @@ def element_type(call: Call, number: int) -> str:
     return _TYPES[number]
 
 
-@operator("Cast")
+@operator("Cast", facts=Facts(elementwise=True, copies_same_type=True))
 def cast(call: Call) -> Tensor:
     """Elements in the type that the attribute `to` names."""
     dtype = element_type(call, call.attribute("to", 0))
     return map_elements(call, lambda x: te.cast(x, dtype))
 
 
-@operator("CastLike")
+@operator("CastLike", facts=Facts(copies_same_type=True))
 def cast_like(call: Call) -> Tensor:
     """Elements in the type of the second operand."""
     value = known(call, 1)
@@ -157,7 +166,7 @@ def cast_like(call: Call) -> Tensor:
     return map_elements(call, lambda x: te.cast(x, dtype), [0])
 
 
-@operator("PRelu")
+@elementwise_operator("PRelu")
 def prelu(call: Call) -> Tensor:
     """Elements below zero times a slope that broadcasts to them."""
     X, slope = call.tensor(0), reader(call, 1)

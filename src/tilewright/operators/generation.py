@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tilewright import te
 from tilewright.operators.elementwise import element_type
 from tilewright.operators.operands import check_not_empty, known_number, required_integers
-from tilewright.operators.registry import Call, NotCompilableError, operator
+from tilewright.operators.registry import Call, Facts, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 
@@ -50,7 +50,7 @@ def constant_of_shape(call: Call) -> Tensor:
     return te.compute(extents, lambda *i: number, call.name())
 
 
-@operator("Range")
+@operator("Range", facts=Facts(shaped_by_floats=True))
 def number_range(call: Call) -> Tensor:
     """The numbers from a start in steps up to a limit, which all have to be known ahead."""
     for position in range(3):

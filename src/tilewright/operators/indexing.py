@@ -12,8 +12,8 @@ import numpy as np
 
 from tilewright import te
 from tilewright.operators.movement import affine
-from tilewright.operators.operands import axis_of, known, replaced, required_integer
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError, operator
+from tilewright.operators.operands import known, own_axis, replaced, required_integer
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 
@@ -35,11 +35,11 @@ def check_indices(call: Call, position: int, extents: Sequence[int]) -> None:
         raise MisfitError(f"the index {indices[is_outside][0]} is outside of {' x '.join(map(str, extents))} elements")
 
 
-@operator("Gather")
+@operator("Gather", facts=Facts(axis=0))
 def gather(call: Call) -> Tensor:
     """Slices along an axis, in the order of the indices."""
     X, I = call.tensor(0), call.tensor(1)  # noqa: E741
-    axis = axis_of(call, call.attribute("axis", 0), X.ndim)
+    axis = own_axis(call, X.ndim)
     check_indices(call, 1, X.shape[axis : axis + 1])
     progression = _known_progression(call, X.shape[axis])
 
@@ -67,11 +67,11 @@ def _known_progression(call: Call, extent: int) -> range | None:
     return progression if list(progression) == indices else None
 
 
-@operator("GatherElements")
+@operator("GatherElements", facts=Facts(axis=0))
 def gather_elements(call: Call) -> Tensor:
     """Elements along an axis, each by its own index."""
     X, I = call.tensor(0), call.tensor(1)  # noqa: E741
-    axis = axis_of(call, call.attribute("axis", 0), X.ndim)
+    axis = own_axis(call, X.ndim)
     check_indices(call, 1, X.shape[axis : axis + 1])
     return te.compute(I.shape, lambda *i: X[replaced(i, axis, from_front(I[i], X.shape[axis]))], call.name())
 
@@ -95,12 +95,12 @@ def gather_nd(call: Call) -> Tensor:
     return te.compute((*outer, *inner), read, call.name())
 
 
-@operator("OneHot")
+@operator("OneHot", facts=Facts(axis=-1))
 def one_hot(call: Call) -> Tensor:
     """`values[1]` at the index, `values[0]` elsewhere; an index outside of the depth is nowhere."""
     I, values = call.tensor(0), call.tensor(2)  # noqa: E741
     depth = required_integer(call, 1)
-    axis = axis_of(call, call.attribute("axis", -1), I.ndim + 1)
+    axis = own_axis(call, I.ndim + 1)
 
     def choose(*i: Expr) -> Expr:
         hot = from_front(I[(*i[:axis], *i[axis + 1 :])], depth)
@@ -109,12 +109,12 @@ def one_hot(call: Call) -> Tensor:
     return te.compute((*I.shape[:axis], depth, *I.shape[axis:]), choose, call.name())
 
 
-@operator("TensorScatter")
+@operator("TensorScatter", facts=Facts(axis=-2))
 def tensor_scatter(call: Call) -> Tensor:
     """A cache with an update written at each sequence's place, beyond the end or around it."""
     cache, update = call.tensor(0), call.tensor(1)
     starts = call.optional(2)
-    axis = axis_of(call, call.attribute("axis", -2), cache.ndim)
+    axis = own_axis(call, cache.ndim)
     extent, length = cache.shape[axis], update.shape[axis]
     is_circular = call.attribute("mode", "linear") == "circular"
 

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from tilewright import te
 from tilewright.operators.node import OWN
-from tilewright.operators.registry import Call, MisfitError, operator
+from tilewright.operators.registry import NOTHING_KNOWN, Call, Facts, MisfitError, operator
 
 T = TypeVar("T")
 
@@ -58,11 +58,11 @@ CHANNELS_LAST = Layout(is_channels_last=True)
 SpatialLowering: TypeAlias = Callable[[Call, Layout], "te.Tensor | tuple[te.Tensor, ...]"]
 
 
-def spatial_operator(name: str) -> Callable[[SpatialLowering], SpatialLowering]:
-    """Register a function as the tensor expression of an operator in both layouts."""
+def spatial_operator(name: str, facts: Facts = NOTHING_KNOWN) -> Callable[[SpatialLowering], SpatialLowering]:
+    """Register a function as the tensor expression of an operator in both layouts; `facts` are of ONNX's."""
 
     def register(function: SpatialLowering) -> SpatialLowering:
-        operator(name)(lambda call: function(_checked(call), CHANNELS_FIRST))
+        operator(name, facts=facts)(lambda call: function(_checked(call), CHANNELS_FIRST))
         operator(name, domain=OWN)(lambda call: function(_checked(call), CHANNELS_LAST))
         return function
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from tilewright import te
+from tilewright.operators.node import Node
 from tilewright.operators.operands import (
     axes_of,
     axis_of,
@@ -17,10 +18,11 @@ from tilewright.operators.operands import (
     known,
     known_integers,
     known_number,
+    own_axis,
     replaced,
     required_integers,
 )
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError, operator
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 _MAX_WRITTEN_REPEATS = 8
@@ -31,13 +33,17 @@ def copied(call: Call, X: Tensor) -> Tensor:
     return te.compute(X.shape, lambda *i: X[i], call.name())
 
 
-@operator("Identity")
+@operator("Identity", facts=Facts(reshapes=True, copies_one=True))
 def identity(call: Call) -> Tensor:
     """The operand itself."""
     return copied(call, call.tensor(0))
 
 
-@operator("Dropout")
+def _may_train(node: Node) -> bool:
+    return len(node.inputs) > 2
+
+
+@operator("Dropout", facts=Facts(random=_may_train))
 def dropout(call: Call) -> Tensor | tuple[Tensor, ...]:
     """The operand itself, unless training: what is dropped then is random. The mask keeps every element."""
     X = call.tensor(0)
@@ -60,7 +66,7 @@ def transpose(call: Call) -> Tensor:
     return te.compute([X.shape[d] for d in order], lambda *i: X[tuple(i[p] for p in places)], call.name())
 
 
-@operator("Expand")
+@operator("Expand", facts=Facts(copies_same_type=True))
 def expand(call: Call) -> Tensor:
     """The operand broadcast to a shape, which itself may be smaller than the operand."""
     X = call.tensor(0)
@@ -68,7 +74,7 @@ def expand(call: Call) -> Tensor:
     return te.compute(shape, lambda *i: element(X, i), call.name())
 
 
-@operator("Tile")
+@operator("Tile", facts=Facts(copies_same_type=True))
 def tile(call: Call) -> Tensor:
     """The operand repeated along each dimension."""
     X = call.tensor(0)
@@ -95,13 +101,13 @@ def tile(call: Call) -> Tensor:
     return te.compute(shape, read, call.name())
 
 
-@operator("Concat")
+@operator("Concat", facts=Facts(copies_one=True))
 def concat(call: Call) -> Tensor:
     """The operands one after the other along an axis; those without elements are left out."""
     parts = [call.tensor(p) for p in range(len(call.node.inputs)) if not _is_empty(call, p)]
     if not parts:
         raise NotCompilableError("Concat joins operands that all have no elements")
-    axis = axis_of(call, call.attribute("axis", 0), parts[0].ndim)
+    axis = own_axis(call, parts[0].ndim)
     return concatenated(call, parts, axis)
 
 
@@ -135,11 +141,11 @@ def concatenated(call: Call, parts: Sequence[Tensor], axis: int) -> Tensor:
     return te.compute(shape, lambda *i: joined(0, len(parts), i), call.name())
 
 
-@operator("Split")
+@operator("Split", facts=Facts(axis=0))
 def split(call: Call) -> tuple[Tensor, ...]:
     """Parts along an axis: of given sizes, or all of the same size, the last one smaller if need be."""
     X = call.tensor(0)
-    axis = axis_of(call, call.attribute("axis", 0), X.ndim)
+    axis = own_axis(call, X.ndim)
     sizes = _split_sizes(call, X.shape[axis])
     if sum(sizes) != X.shape[axis]:
         raise MisfitError(f"Split cuts {X.shape[axis]} elements into parts of {sizes}")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from tilewright import te
 from tilewright.operators.moments import moments, reciprocal_deviation
-from tilewright.operators.operands import axes_of, axis_of, element
+from tilewright.operators.operands import axes_of, element, own_axis
 from tilewright.operators.precision import widen
 from tilewright.operators.reductions import Reduction
-from tilewright.operators.registry import Call, NotCompilableError, operator
+from tilewright.operators.registry import Call, Facts, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 _STASH = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 
 
-@operator("LayerNormalization")
+@operator("LayerNormalization", facts=Facts(axis=-1))
 def layer_normalization(call: Call) -> tuple[Tensor, ...]:
     """The rows from `axis` on, centred and scaled; with the mean and the reciprocal deviation where they are wanted."""
     X, scale, bias = call.tensor(0), call.tensor(1), call.optional(2)
@@ -37,7 +37,7 @@ def layer_normalization(call: Call) -> tuple[Tensor, ...]:
     return tuple(outputs)
 
 
-@operator("RMSNormalization")
+@operator("RMSNormalization", facts=Facts(axis=-1))
 def rms_normalization(call: Call) -> Tensor:
     """The rows from `axis` on, divided by the root of the mean of their squares."""
     X, scale = call.tensor(0), call.tensor(1)
@@ -76,5 +76,5 @@ def mean_variance_normalization(call: Call) -> Tensor:
 
 
 def _rows(call: Call, X: Tensor) -> Reduction:
-    axis = axis_of(call, call.attribute("axis", -1), X.ndim)
+    axis = own_axis(call, X.ndim)
     return Reduction(X.shape, tuple(range(axis, X.ndim)), keeps_dims=True)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import te
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError
+from tilewright.operators.registry import Call, MisfitError, NotCompilableError, axis_attribute
 from tilewright.te import Expr, Tensor
 
 Indices: TypeAlias = Sequence[Expr]
@@ -117,6 +117,11 @@ def axis_of(call: Call, axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
         raise NotCompilableError(f"{call.node.op} has axis {axis}, but its input has {ndim} dimensions")
     return axis % ndim
+
+
+def own_axis(call: Call, ndim: int) -> int:
+    """The axis that the node works along, counted from the front."""
+    return axis_of(call, axis_attribute(call.node), ndim)
 
 
 def axes_of(call: Call, axes: Sequence[int], ndim: int) -> tuple[int, ...]:

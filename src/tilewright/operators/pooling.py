@@ -16,7 +16,7 @@ from typing import TypeAlias
 from tilewright import te
 from tilewright.operators.layout import Layout, spatial_operator
 from tilewright.operators.precision import widen
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError
 from tilewright.operators.window import Window, pad_windows, windows
 from tilewright.te import DTYPES, Expr, Tensor
 
@@ -26,7 +26,7 @@ Finish: TypeAlias = Callable[[Expr, Sequence[Expr]], Expr]
 """What is done to the result of a window, given with its spatial position."""
 
 
-@spatial_operator("MaxPool")
+@spatial_operator("MaxPool", Facts(prefers_channels_last=True, checks_shapes=True))
 def max_pool(call: Call, layout: Layout) -> Tensor | tuple[Tensor, ...]:
     X = call.tensor(0)
     dimensions = _pool_windows(call, layout, X)
@@ -37,7 +37,7 @@ def max_pool(call: Call, layout: Layout) -> Tensor | tuple[Tensor, ...]:
     return largest, _indices(call, P, layout, dimensions)
 
 
-@spatial_operator("AveragePool")
+@spatial_operator("AveragePool", Facts(prefers_channels_last=True, checks_shapes=True))
 def average_pool(call: Call, layout: Layout) -> Tensor:
     X = call.tensor(0)
     dimensions = _pool_windows(call, layout, X)
@@ -60,7 +60,7 @@ def average_pool(call: Call, layout: Layout) -> Tensor:
     return _pool(call, P, layout, dimensions, "sum", lambda x: x, mean)
 
 
-@spatial_operator("LpPool")
+@spatial_operator("LpPool", Facts(prefers_channels_last=True, checks_shapes=True))
 def lp_pool(call: Call, layout: Layout) -> Tensor:
     X = call.tensor(0)
     dimensions = _pool_windows(call, layout, X)
@@ -69,20 +69,20 @@ def lp_pool(call: Call, layout: Layout) -> Tensor:
     return _pool(call, P, layout, dimensions, "sum", power, root)
 
 
-@spatial_operator("GlobalMaxPool")
+@spatial_operator("GlobalMaxPool", Facts(prefers_channels_last=True))
 def global_max_pool(call: Call, layout: Layout) -> Tensor:
     X = call.tensor(0)
     return _pool(call, X, layout, _whole(X, layout), "max", lambda x: x, None)
 
 
-@spatial_operator("GlobalAveragePool")
+@spatial_operator("GlobalAveragePool", Facts(prefers_channels_last=True))
 def global_average_pool(call: Call, layout: Layout) -> Tensor:
     X = call.tensor(0)
     number = math.prod(layout.spatial(X.shape))
     return _pool(call, X, layout, _whole(X, layout), "sum", lambda x: x, lambda total, _: total * (1.0 / number))
 
 
-@spatial_operator("GlobalLpPool")
+@spatial_operator("GlobalLpPool", Facts(prefers_channels_last=True))
 def global_lp_pool(call: Call, layout: Layout) -> Tensor:
     X = call.tensor(0)
     power, root = _norm(call.attribute("p", 2))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tilewright import te
 from tilewright.operators.elementwise import element_type, round_half_even
-from tilewright.operators.operands import axis_of, reader
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError, operator
+from tilewright.operators.operands import own_axis, reader
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 _RANGES = {"uint8": (0, 255), "int8": (-128, 127)}
@@ -19,7 +19,7 @@ def _parameter(call: Call, position: int) -> Callable[[Sequence[Expr]], Expr]:
     if P.ndim == 0 or P.shape == (1,):
         read = reader(call, position)
         return lambda i: read(i[:0] if P.ndim == 0 else [te.constant(0, "int64")])
-    axis = axis_of(call, call.attribute("axis", 1), X.ndim)
+    axis = own_axis(call, X.ndim)
     block = call.attribute("block_size", 0)
     if P.ndim == 1 and not block and P.shape != (X.shape[axis],):
         raise MisfitError(f"there are {P.shape[0]} scales or zero points for {X.shape[axis]} places of axis {axis}")
@@ -30,7 +30,7 @@ def _parameter(call: Call, position: int) -> Callable[[Sequence[Expr]], Expr]:
     return lambda i: P[tuple(x // block if d == axis else x for d, x in enumerate(i))]
 
 
-@operator("QuantizeLinear")
+@operator("QuantizeLinear", facts=Facts(axis=1))
 def quantize_linear(call: Call) -> Tensor:
     """round(x / scale) + zero point, kept within the integer type."""
     X = call.tensor(0)
@@ -70,7 +70,7 @@ def _quantized_type(call: Call) -> str:
     return dtype
 
 
-@operator("DequantizeLinear")
+@operator("DequantizeLinear", facts=Facts(axis=1))
 def dequantize_linear(call: Call) -> Tensor:
     """(x - zero point) * scale, in the type of the scale or in the one asked for."""
     X = call.tensor(0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from tilewright import te
 from tilewright.operators.elementwise import absolute
-from tilewright.operators.operands import axis_of, known_integers
+from tilewright.operators.node import Node
+from tilewright.operators.operands import axis_of, known_integers, own_axis
 from tilewright.operators.precision import widen
-from tilewright.operators.registry import Call, operator
+from tilewright.operators.registry import Call, Facts, operator
 from tilewright.te import Axis, Expr, Tensor
 
 
@@ -57,16 +59,21 @@ def reduced(
     return te.compute(plan.output_shape, lambda *i: op(before(X[plan.source(i, axes)]), axis=axes), call.name(hint))
 
 
-def plan_of(call: Call, since_operand: int) -> Reduction:
-    """The reduction that a node asks for; its axes are an operand since that opset, an attribute before."""
+def reduced_axes(node: Node, ndim: int, operand: Sequence[int] | None) -> Sequence[int]:
+    """The axes that a node reduces, as it counts them: those of its second operand, in older opsets of an attribute.
+
+    Where it names none, it reduces all.
+    """
+    given = operand or cast("Sequence[int] | None", node.attributes.get("axes"))
+    if given:
+        return given
+    return () if node.attributes.get("noop_with_empty_axes", 0) else range(ndim)
+
+
+def plan_of(call: Call) -> Reduction:
+    """The reduction that a node asks for."""
     X = call.tensor(0)
-    if call.node.opset < since_operand:
-        axes: Sequence[int] | None = call.attribute("axes", None)
-    else:
-        axes = known_integers(call, 1)
-    if not axes:
-        axes = () if call.attribute("noop_with_empty_axes", 0) else range(X.ndim)
-    chosen = {axis_of(call, axis, X.ndim) for axis in axes}
+    chosen = {axis_of(call, axis, X.ndim) for axis in reduced_axes(call.node, X.ndim, known_integers(call, 1))}
     return Reduction(X.shape, tuple(sorted(chosen)), bool(call.attribute("keepdims", 1)))
 
 
@@ -74,13 +81,12 @@ def _reduction(
     op: Callable[..., Expr],
     before: Callable[[Expr], Expr] = lambda x: x,
     after: Callable[[Expr], Expr] | None = None,
-    since_operand: int = 18,
 ) -> Callable[[Call], Tensor]:
     """The lowering of `after` of the reduction `op` of `before` of the elements."""
 
     def lower(call: Call) -> Tensor:
         X = call.tensor(0)
-        total = reduced(call, X, plan_of(call, since_operand), op, before)
+        total = reduced(call, X, plan_of(call), op, before)
         if after is None:
             return total
         return te.compute(total.shape, lambda *i: te.cast(after(total[i]), X.dtype), call.name())
@@ -97,20 +103,25 @@ def _as_float(x: Expr) -> Expr:
     return widen(x) if te.is_float(x.dtype) else te.cast(x, "float64")
 
 
-operator("ReduceSum")(_reduction(te.sum, since_operand=13))
-operator("ReduceProd")(_reduction(te.prod))
-operator("ReduceMax")(_reduction(te.max))
-operator("ReduceMin")(_reduction(te.min))
-operator("ReduceL1")(_reduction(te.sum, absolute))
-operator("ReduceL2")(_reduction(te.sum, lambda x: _square(_as_float(x)), te.sqrt))
-operator("ReduceSumSquare")(_reduction(te.sum, _square))
-operator("ReduceLogSum")(_reduction(te.sum, widen, te.log))
+_REDUCTIONS = {
+    "ReduceSum": _reduction(te.sum),
+    "ReduceProd": _reduction(te.prod),
+    "ReduceMax": _reduction(te.max),
+    "ReduceMin": _reduction(te.min),
+    "ReduceL1": _reduction(te.sum, absolute),
+    "ReduceL2": _reduction(te.sum, lambda x: _square(_as_float(x)), te.sqrt),
+    "ReduceSumSquare": _reduction(te.sum, _square),
+    "ReduceLogSum": _reduction(te.sum, widen, te.log),
+}
+
+for _name, _lowering in _REDUCTIONS.items():
+    operator(_name, facts=Facts(reduces=True))(_lowering)
 
 
-@operator("ReduceMean")
+@operator("ReduceMean", facts=Facts(reduces=True))
 def reduce_mean(call: Call) -> Tensor:
     """The mean; of integers rounded towards zero."""
-    X, plan = call.tensor(0), plan_of(call, 18)
+    X, plan = call.tensor(0), plan_of(call)
     total = reduced(call, X, plan, te.sum, widen, "total")
     number = float(plan.num_elements)
 
@@ -120,10 +131,10 @@ def reduce_mean(call: Call) -> Tensor:
     return te.compute(total.shape, lambda *i: mean(total[i]), call.name())
 
 
-@operator("ReduceLogSumExp")
+@operator("ReduceLogSumExp", facts=Facts(reduces=True))
 def reduce_log_sum_exp(call: Call) -> Tensor:
     """log(sum(exp(x))); the largest finite element is taken off first, so that nothing overflows."""
-    X, plan = call.tensor(0), plan_of(call, 18)
+    X, plan = call.tensor(0), plan_of(call)
     largest = reduced(call, X, plan, te.max, lambda x: x, "largest")
     axes = plan.reduce_axes()
 
@@ -139,11 +150,11 @@ def reduce_log_sum_exp(call: Call) -> Tensor:
     return te.compute(total.shape, lambda *i: te.cast(te.log(total[i]) + shift(i), X.dtype), call.name())
 
 
-@operator("ArgMax", "ArgMin")
+@operator("ArgMax", "ArgMin", facts=Facts(axis=0))
 def arg_extreme(call: Call) -> Tensor:
     """The place of the largest or smallest element along an axis: the first of equals, or the last if asked for."""
     X = call.tensor(0)
-    axis = axis_of(call, call.attribute("axis", 0), X.ndim)
+    axis = own_axis(call, X.ndim)
     plan = Reduction(X.shape, (axis,), bool(call.attribute("keepdims", 1)))
     return arg_reduced(call, X, plan, bool(call.attribute("select_last_index", 0)))
 
@@ -159,33 +170,46 @@ def arg_reduced(call: Call, X: Tensor, plan: Reduction, is_last: bool = False) -
     return te.compute(from_end.shape, lambda *i: end - from_end[i], call.name())
 
 
-@operator("Hardmax")
+def _rows_axis(node: Node) -> int:
+    return -1 if node.opset >= 13 else 1
+
+
+ALONG_ROWS = Facts(axis=_rows_axis)
+"""What is known of Softmax and its kin."""
+
+
+def rows_of(call: Call) -> Reduction:
+    """Along one axis; before opset 13 along all axes from it on, as if they were one."""
+    X = call.tensor(0)
+    axis = own_axis(call, X.ndim)
+    return Reduction(X.shape, tuple(range(axis, X.ndim)) if call.node.opset < 13 else (axis,), keeps_dims=True)
+
+
+@operator("Hardmax", facts=ALONG_ROWS)
 def hardmax(call: Call) -> Tensor:
     """1 at the first largest element along an axis, 0 elsewhere; before opset 13 along all axes from it on."""
     X = call.tensor(0)
     one, zero = te.constant(1, X.dtype), te.constant(0, X.dtype)
-    axis = axis_of(call, call.attribute("axis", -1 if call.node.opset >= 13 else 1), X.ndim)
-    axes = tuple(range(axis, X.ndim)) if call.node.opset < 13 else (axis,)
-    plan = Reduction(X.shape, axes, True)
+    plan = rows_of(call)
     inner = plan.reduce_axes()
     place = te.compute(
         plan.output_shape, lambda *i: te.argmax(X[plan.source(i, inner)], axis=inner), call.name("place")
     )
 
     def choose(*i: Expr) -> Expr:
-        number: Expr = i[axes[0]]
-        for d in axes[1:]:
+        number: Expr = i[plan.axes[0]]
+        for d in plan.axes[1:]:
             number = number * X.shape[d] + i[d]
         return te.select(te.equal(place[plan.result(i)], number), one, zero)
 
     return te.compute(X.shape, choose, call.name())
 
 
-@operator("LpNormalization")
+@operator("LpNormalization", facts=Facts(axis=-1))
 def lp_normalization(call: Call) -> Tensor:
     """Elements divided by the 1-norm or the 2-norm along an axis; zero where that is zero."""
     X = call.tensor(0)
-    plan = Reduction(X.shape, (axis_of(call, call.attribute("axis", -1), X.ndim),), True)
+    plan = Reduction(X.shape, (own_axis(call, X.ndim),), True)
     is_first = call.attribute("p", 2) == 1
     size = absolute if is_first else _square
     total = reduced(call, X, plan, te.sum, lambda x: size(widen(x)), "total")

@@ -1,12 +1,14 @@
 """How a node becomes a tensor expression: one function an operator, found by domain and name.
 
-    @operator("Relu")
+    @operator("Relu", facts=Facts(elementwise=True))
     def relu(call: Call) -> te.Tensor:
         X = call.tensor(0)
         return te.compute(X.shape, lambda *i: te.maximum(X[i], 0.0), call.name())
 
 A function that cannot compile this node (an input that has to be known is not, a mode that has no expression) raises
 NotCompilableError; the node then runs by the fallback. One whose operands cannot fit the operator raises MisfitError.
+
+`Facts` are what passes ask of an operator and cannot read off its expression; they are said here alone.
 """
 
 from __future__ import annotations
@@ -103,20 +105,78 @@ class Call:
 
 Lowering: TypeAlias = Callable[[Call], "te.Tensor | tuple[te.Tensor, ...]"]
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of an operator; a fact that is not the same for all of its nodes is a function of the node."""
+
+    elementwise: bool = False
+    """Each element of the result comes from those at its place, of operands that are broadcast together."""
+    reshapes: bool = False
+    """The elements of the first operand in their order, under the shape of the result."""
+    copies_same_type: bool = False
+    """It gives back its first operand where that has the type of the result."""
+    copies_one: bool = False
+    """It gives back its operand where it has only one."""
+    reduces: bool = False
+    """It reduces axes that an attribute or the second operand names; `keepdims` says whether they stay."""
+    axis: int | Callable[[Node], int] | None = None
+    """What the attribute `axis` is where it is left out; None where it may not be, or there is none."""
+    random: bool | Callable[[Node], bool] = False
+    """Two runs may give different results."""
+    checks_shapes: bool = False
+    """The expression checks all that it reads, and takes more than ONNX's rules for shapes do."""
+    shaped_by_floats: bool = False
+    """The shape of the result follows from operands that may be floats."""
+    prefers_channels_last: bool = False
+    """It is so much faster on images with their channels last that they are transposed for it."""
+    follows_channels_last: bool = False
+    """It takes an image with its channels last where it finds one; its other operands stay as they are."""
+
+
+NOTHING_KNOWN = Facts()
 _OPERATORS: dict[tuple[str, str], Lowering] = {}
+_FACTS: dict[tuple[str, str], Facts] = {}
 
 
-def operator(*names: str, domain: str = ONNX) -> Callable[[Lowering], Lowering]:
-    """Register a function as the tensor expression of these operators."""
+def operator(*names: str, domain: str = ONNX, facts: Facts = NOTHING_KNOWN) -> Callable[[Lowering], Lowering]:
+    """Register a function as the tensor expression of these operators, with what is known of them."""
+    know(*names, domain=domain, facts=facts)
 
     def register(function: Lowering) -> Lowering:
-        for name in names:
-            if (domain, name) in _OPERATORS:
-                raise ValueError(f"operator {name} of domain {domain!r} is registered twice")
-            _OPERATORS[domain, name] = function
+        _OPERATORS.update({(domain, name): function for name in names})
         return function
 
     return register
+
+
+def know(*names: str, domain: str = ONNX, facts: Facts) -> None:
+    """Register what is known of operators, which need not have a tensor expression."""
+    for name in names:
+        if (domain, name) in _FACTS:
+            raise ValueError(f"operator {name} of domain {domain!r} is registered twice")
+        _FACTS[domain, name] = facts
+
+
+def facts_of(node: Node) -> Facts:
+    """What is known of the operator of a node."""
+    return _FACTS.get((node.domain, node.op), NOTHING_KNOWN)
+
+
+def is_random(node: Node) -> bool:
+    """Whether two runs of the node may give different results."""
+    random = facts_of(node).random
+    return random(node) if callable(random) else random
+
+
+def axis_attribute(node: Node) -> int:
+    """The axis that the node works along, as it counts: from the end where it is negative."""
+    if "axis" in node.attributes:
+        return cast(int, node.attributes["axis"])
+    default = facts_of(node).axis
+    if default is None:
+        raise NotCompilableError(f"{node.op} has no axis")
+    return default(node) if callable(default) else default
 
 
 def has_expression(node: Node) -> bool:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from tilewright import te
 from tilewright.operators.operands import axes_of, axis_of, check_not_empty, known_integers, required_integers
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError, operator
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError, axis_attribute, operator
 from tilewright.te import Expr, Tensor
 
 
@@ -108,7 +108,7 @@ def _strides(shape: Sequence[int]) -> list[int]:
     return [math.prod(shape[d + 1 :]) for d in range(len(shape))]
 
 
-@operator("Reshape")
+@operator("Reshape", facts=Facts(reshapes=True))
 def reshape(call: Call) -> Tensor:
     """The shape is an operand: 0 keeps a dimension unless `allowzero` is set, -1 takes what is left."""
     X = call.tensor(0)
@@ -121,11 +121,11 @@ def reshape(call: Call) -> Tensor:
     return reshaped(call, X, wanted)
 
 
-@operator("Flatten")
+@operator("Flatten", facts=Facts(reshapes=True, axis=1))
 def flatten(call: Call) -> Tensor:
     """A matrix: the dimensions before `axis` as its rows, the others as its columns."""
     X = call.tensor(0)
-    axis = call.attribute("axis", 1)
+    axis = axis_attribute(call.node)
     axis = axis if axis == X.ndim else axis_of(call, axis, X.ndim)
     return reshaped(call, X, (math.prod(X.shape[:axis]), math.prod(X.shape[axis:])))
 
@@ -138,7 +138,7 @@ def _axes_operand(call: Call) -> tuple[int, ...] | None:
     return known_integers(call, 1)
 
 
-@operator("Squeeze")
+@operator("Squeeze", facts=Facts(reshapes=True))
 def squeeze(call: Call) -> Tensor:
     """Without the named dimensions, or without all of extent 1."""
     X = call.tensor(0)
@@ -149,7 +149,7 @@ def squeeze(call: Call) -> Tensor:
     return reshaped(call, X, [extent for d, extent in enumerate(X.shape) if d not in dropped])
 
 
-@operator("Unsqueeze")
+@operator("Unsqueeze", facts=Facts(reshapes=True))
 def unsqueeze(call: Call) -> Tensor:
     """With dimensions of extent 1 at the named places of the result."""
     X = call.tensor(0)

@@ -19,7 +19,7 @@ from tilewright import te
 from tilewright.operators.elementwise import round_half_even
 from tilewright.operators.movement import copied
 from tilewright.operators.operands import axes_of, check_lengths, check_not_empty, replaced
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError, operator
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 # Up to this many taps are written out; more are a reduction.
@@ -71,14 +71,14 @@ class Coordinate:
         return te.minimum(place, self.size - 1) if max(ends) >= self.size else place
 
 
-@operator("Resize")
+@operator("Resize", facts=Facts(checks_shapes=True, shaped_by_floats=True))
 def resize(call: Call) -> Tensor:
     """An image resized by scales or to sizes, with the modes that the attributes name."""
     mode = call.attribute("mode", "nearest")
     return _resized(call, mode, _coordinates(call, is_exact=mode == "nearest"))
 
 
-@operator("Upsample")
+@operator("Upsample", facts=Facts(checks_shapes=True, shaped_by_floats=True))
 def upsample(call: Call) -> Tensor:
     """What Resize was before opset 10: coordinates are divided by the scale."""
     X = call.tensor(0)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from tilewright import te
 from tilewright.operators.indexing import check_indices, from_front
-from tilewright.operators.operands import axis_of, replaced
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError, operator
+from tilewright.operators.operands import own_axis, replaced
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError, operator
 from tilewright.te import Axis, Expr, Tensor
 
 _MAX_COMPARISONS = 1 << 24
@@ -60,11 +60,11 @@ def _all(conditions: Sequence[Expr]) -> Expr:
     return te.logical_and(te.constant(True, "bool"), *conditions)
 
 
-@operator("ScatterElements", "Scatter")
+@operator("ScatterElements", "Scatter", facts=Facts(axis=0))
 def scatter_elements(call: Call) -> Tensor:
     """Updates written at indices along an axis, or combined with what stands there."""
     X, I, updates = (call.tensor(p) for p in range(3))  # noqa: E741
-    axis = axis_of(call, call.attribute("axis", 0), X.ndim)
+    axis = own_axis(call, X.ndim)
     reduction = _reduction_of(call)
     is_inside = I.ndim == X.ndim and all(I.shape[d] <= X.shape[d] for d in range(X.ndim) if d != axis)
     if I.shape != updates.shape or not is_inside:

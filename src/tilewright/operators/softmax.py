@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from tilewright import te
-from tilewright.operators.operands import axis_of
 from tilewright.operators.precision import widen
-from tilewright.operators.reductions import Reduction
+from tilewright.operators.reductions import ALONG_ROWS, Reduction, rows_of
 from tilewright.operators.registry import Call, operator
 from tilewright.te import Expr, Tensor
 
 
-@operator("Softmax")
+@operator("Softmax", facts=ALONG_ROWS)
 def softmax(call: Call) -> Tensor:
-    X, plan = call.tensor(0), _plan(call)
+    X, plan = call.tensor(0), rows_of(call)
     return softmax_over(call, X, plan, X.dtype)
 
 
-@operator("LogSoftmax")
+@operator("LogSoftmax", facts=ALONG_ROWS)
 def log_softmax(call: Call) -> Tensor:
-    X, plan = call.tensor(0), _plan(call)
+    X, plan = call.tensor(0), rows_of(call)
     return log_softmax_over(call, X, plan, X.dtype)
-
-
-def _plan(call: Call) -> Reduction:
-    """Along one axis; before opset 13 along all axes from it on, as if they were one."""
-    X = call.tensor(0)
-    is_flattened = call.node.opset < 13
-    axis = axis_of(call, call.attribute("axis", 1 if is_flattened else -1), X.ndim)
-    return Reduction(X.shape, tuple(range(axis, X.ndim)) if is_flattened else (axis,), keeps_dims=True)
 
 
 def softmax_over(call: Call, X: Tensor, plan: Reduction, dtype: str) -> Tensor:

@@ -9,19 +9,19 @@ from __future__ import annotations
 import math
 
 from tilewright import te
-from tilewright.operators.operands import axis_of, check_not_empty, replaced, required_integer
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError, operator
+from tilewright.operators.operands import check_not_empty, own_axis, replaced, required_integer
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
 _MAX_STEPS = 1 << 24
 
 
-@operator("TopK")
+@operator("TopK", facts=Facts(axis=-1))
 def top_k(call: Call) -> tuple[Tensor, ...]:
     """Values and their places; of equal ones the first comes first. An order that was not asked for does no harm."""
     X = call.tensor(0)
     number = required_integer(call, 1)
-    axis = axis_of(call, call.attribute("axis", -1), X.ndim)
+    axis = own_axis(call, X.ndim)
     length = X.shape[axis]
     if not 0 <= number <= length:
         raise MisfitError(f"TopK asks for {number} of {length} elements")

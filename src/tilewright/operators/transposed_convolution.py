@@ -19,7 +19,7 @@ from tilewright import te
 from tilewright.operators.convolution import Epilogue, group_indices
 from tilewright.operators.layout import Layout, groups_of, spatial_operator
 from tilewright.operators.operands import check_lengths
-from tilewright.operators.registry import Call, MisfitError, NotCompilableError
+from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError
 from tilewright.operators.window import pad_spatial, sliding
 from tilewright.te import Axis, Expr, Tensor
 
@@ -111,7 +111,7 @@ class Phases:
         return 1 - phase if self.stride == 2 else (phase + self._shift) % self.stride
 
 
-@spatial_operator("ConvTranspose")
+@spatial_operator("ConvTranspose", Facts(prefers_channels_last=True))
 def conv_transpose(call: Call, layout: Layout) -> Tensor:
     X, W, bias = call.tensor(0), call.tensor(1), call.optional(2)
     kernel = W.shape[:-2] if layout.is_channels_last else W.shape[2:]

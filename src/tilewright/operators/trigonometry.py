@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tilewright import te
-from tilewright.operators.elementwise import elementwise
-from tilewright.operators.registry import operator
+from tilewright.operators.elementwise import elementwise, elementwise_operator
 
 for _function in (
     *(te.sin, te.cos, te.tan, te.asin, te.acos, te.atan),
     *(te.sinh, te.cosh, te.asinh, te.acosh, te.atanh),
 ):
-    operator(_function.__name__.capitalize())(elementwise(_function))
+    elementwise_operator(_function.__name__.capitalize())(elementwise(_function))

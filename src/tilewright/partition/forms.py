@@ -16,7 +16,7 @@ from tilewright.errors import ExpressionError
 from tilewright.graph.graph import Graph
 from tilewright.graph.signatures import BySignature
 from tilewright.graph.types import Constants, Types
-from tilewright.operators import ONNX, Call, KnownValues, Node, NotCompilableError, express
+from tilewright.operators import Call, KnownValues, Node, NotCompilableError, express, facts_of
 from tilewright.partition.reads import (
     common_prefix,
     has_data_reuse,
@@ -28,9 +28,6 @@ from tilewright.partition.reads import (
 )
 from tilewright.partition.stages import merge
 from tilewright.te import Expr, Read, Reduce, Tensor
-
-# Their expressions divide indices, or need not exist.
-_RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"))
 
 
 class Kind(Enum):
@@ -146,7 +143,8 @@ class Forms:
         reason = _unholdable(node, graph, wanted, self._origins)
         if reason:
             return Form(Kind.FALLBACK, reason=reason)
-        if node.op in _RESHAPES and node.domain == ONNX and _has_same_size(graph, node.inputs[0], node.outputs[0]):
+        # The expressions of reshapes divide indices, or need not exist.
+        if facts_of(node).reshapes and _has_same_size(graph, node.inputs[0], node.outputs[0]):
             return self._view
         first: dict[str, int] = {}
         same = tuple([first.setdefault(name, position) for position, name in enumerate(node.inputs)])

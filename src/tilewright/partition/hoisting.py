@@ -14,19 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.graph.graph import Graph
-from tilewright.operators import ONNX, Node
+from tilewright.operators import ONNX, Node, facts_of
 from tilewright.partition.editing import Editor
 
-# Operators of elements at one place, broadcast as NumPy does.
-_POINTWISE = frozenset(
-    (
-        "Abs", "Add", "And", "Cast", "Ceil", "Celu", "Clip", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu",
-        "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max",
-        "Mean", "Min", "Mish", "Mul", "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid",
-        "Sign", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tanh", "Where",
-    )
-)  # fmt: skip
-_RESHAPES = frozenset(("Reshape", "Flatten", "Squeeze", "Unsqueeze"))
 # Arithmetic goes up over as many reshapes and transpositions in turn at most.
 _MOST_MOVEMENTS = 4
 # A constant is broadcast to be reshaped; a larger one stays where it is.
@@ -54,7 +44,7 @@ class _Hoisting(Editor):
         return self.graph()
 
     def _add(self, node: Node) -> None:
-        """Add the node; a pointwise one as far up as it goes, with the movements after it."""
+        """Add the node; an elementwise one as far up as it goes, with the movements after it."""
         after: list[Node] = []
         while len(after) < _MOST_MOVEMENTS and (hoisted := self._hoisted(node)) is not None:
             node, movement = hoisted
@@ -79,7 +69,7 @@ class _Hoisting(Editor):
 
     def _hoisted(self, node: Node) -> tuple[Node, Node] | None:
         """The node before the movement of its deepest operand, if that was computed, and that movement after it."""
-        if node.domain != ONNX or node.op not in _POINTWISE or len(node.outputs) != 1 or not self._is_typed(node):
+        if not facts_of(node).elementwise or len(node.outputs) != 1 or not self._is_typed(node):
             return None
         computed = [name for name in node.inputs if name and name not in self.constants]
         deepest = max(computed, key=lambda name: self._depth.get(name, 0), default="")
@@ -126,7 +116,7 @@ class _Hoisting(Editor):
         if self.shape(name) != self.shape(deepest):
             return None
         other = self._movements.get(name)
-        if other is not None and other.op in _RESHAPES and self.shape(other.inputs[0]) == shape:
+        if other is not None and _is_reshape(other) and self.shape(other.inputs[0]) == shape:
             return other.inputs[0]
         known = self.types[name]
         assert known is not None
@@ -143,7 +133,7 @@ class _Hoisting(Editor):
         if array.size == 1:
             return name if array.ndim == 0 else self.constant(f"{name}.number", array.reshape(()), known.dtype)
         source = self.shape(movement.inputs[0])
-        if array.ndim == 1 and shape[-1:] == source[-1:] == array.shape and movement.op in _RESHAPES:
+        if array.ndim == 1 and shape[-1:] == source[-1:] == array.shape and _is_reshape(movement):
             return name
         if int(np.prod(shape)) > _MAX_CONSTANT or array.ndim > len(shape):
             return None
@@ -157,7 +147,7 @@ class _Hoisting(Editor):
 
 
 def _is_reshape(node: Node) -> bool:
-    return node.op in _RESHAPES and node.domain == ONNX
+    return facts_of(node).reshapes
 
 
 def _is_movement(node: Node) -> bool:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tilewright.graph.graph import Graph
-from tilewright.operators import ONNX, Node
+from tilewright.operators import ONNX, Node, axis_attribute
 from tilewright.partition.editing import OPSET, Editor
 
 
@@ -36,19 +35,13 @@ def _slices(editor: Editor, node: Node) -> list[Node]:
     types = [editor.types.get(name) for name in (node.inputs[0], *filter(None, node.outputs))]
     if any(known is None or not known.is_compilable for known in types) or not all(node.outputs):
         return [node]
-    axis = axis_of(node, len(editor.shape(node.inputs[0])))
+    axis = axis_attribute(node) % len(editor.shape(node.inputs[0]))
     slices: list[Node] = []
     start = 0
     for output in node.outputs:
         slices.append(_slice(editor, node.inputs[0], output, axis, start))
         start += editor.shape(output)[axis]
     return slices
-
-
-def axis_of(node: Node, ndim: int) -> int:
-    """The axis along which a node splits or joins, counted from the front."""
-    axis: Any = node.attributes.get("axis", 0)
-    return int(axis) % ndim
 
 
 def reshape_before_slices(graph: Graph) -> Graph:

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from tilewright import te
-from tilewright.graph.folding import is_random
 from tilewright.graph.protos import node_from_proto, normal_domain
-from tilewright.operators import Call, Node, NotCompilableError, express
+from tilewright.operators import Call, Node, NotCompilableError, express, is_random
 from tilewright.runtime.build import build
 from tilewright.te import Task
 

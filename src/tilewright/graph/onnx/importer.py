@@ -16,11 +16,11 @@ from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx.arguments import check_operators
 from tilewright.graph.onnx.inlining import default_attributes, function_body, inline_branch, inline_function
 from tilewright.graph.onnx.normal_forms import normal_form
-from tilewright.graph.protos import array_type, node_from_proto, normal_domain, static_type, type_proto
+from tilewright.graph.protos import array_type, has_subgraphs, node_from_proto, normal_domain, static_type, type_proto
 from tilewright.graph.signatures import BySignature
 from tilewright.graph.tensor_protos import check_shape, dense_array, tensor_array
-from tilewright.graph.types import HAVE_OWN_SHAPE_RULES, Constants, ShapeRuleError, expressed_types, onnx_types
-from tilewright.operators import ONNX, Node, NotCompilableError, TensorType
+from tilewright.graph.types import Constants, ShapeRuleError, expressed_types, onnx_types
+from tilewright.operators import ONNX, Node, NotCompilableError, TensorType, facts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +141,10 @@ class Importer:
         try:
             inferred = onnx_types(node, self.protos, constants)
         except ShapeRuleError as error:
-            has_subgraph = any(isinstance(value, GraphProto) for value in node.attributes.values())
-            if node.op not in HAVE_OWN_SHAPE_RULES and not has_subgraph:
+            if not facts_of(node).checks_shapes and not has_subgraphs(node):
                 raise
             # What subgraphs say of their values binds nobody: the types stay open.
-            refusal = None if has_subgraph else error
+            refusal = None if has_subgraphs(node) else error
         for name, output in zip(node.outputs, inferred, strict=True):
             _check_size(name, output)
         try:

@@ -15,13 +15,11 @@ import numpy.typing as npt
 
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import TracingEditor, has_any
-from tilewright.operators import ONNX, Node
+from tilewright.operators import ONNX, Node, axis_attribute
 from tilewright.te import DTYPES
 
 # No network has its weights farther up; in a hostile one, every scale would go all the way.
 _FARTHEST = 32
-_TAKE_SHIFTS = frozenset(("Conv", "ConvTranspose", "LayerNormalization", "Add"))
-_TAKE_SCALES = _TAKE_SHIFTS | {"MatMul", "Mul", "Transpose", "Reshape"}
 _SCALES_AND_SHIFTS = frozenset(("Mul", "Div", "Add", "Sub"))
 
 Factor: TypeAlias = npt.NDArray[np.float64]
@@ -55,7 +53,7 @@ def _folded(editor: TracingEditor, node: Node) -> str | None:
     if other not in editor.constants or source in editor.constants or editor.types[source] != result:
         return None
     before = editor.sole_producer(source)
-    if before is None or before.op not in (_TAKE_SCALES if node.op in ("Mul", "Div") else _TAKE_SHIFTS):
+    if before is None or before.op not in (_SCALED if node.op in ("Mul", "Div") else _SHIFTED):
         return None
     number = _operand(node, editor.constants[other].astype(np.float64))
     if not np.all(np.isfinite(number)):
@@ -74,43 +72,17 @@ def _operand(node: Node, number: Factor) -> Factor:
 def _scaled(editor: TracingEditor, name: str, factor: Factor, distance: int = 0) -> str | None:
     """A value times `factor`, made by changing the constants that went into it, `distance` nodes up."""
     node = editor.sole_producer(name)
-    if node is None or node.domain != ONNX or distance > _FARTHEST:
+    if node is None or node.domain != ONNX or node.op not in _SCALED or distance > _FARTHEST:
         return None
-    match node.op:
-        case "Conv" | "ConvTranspose":
-            return _scaled_convolution(editor, node, factor)
-        case "MatMul":
-            return _scaled_product(editor, node, factor, distance)
-        case "LayerNormalization":
-            return _scaled_norm(editor, node, factor)
-        case "Mul":
-            return _with_operand(editor, node, np.multiply, factor)
-        case "Add":
-            return _scaled_sum(editor, node, factor, distance)
-        case "Transpose" | "Reshape" if factor.size == 1:
-            source = _scaled(editor, node.inputs[0], factor.reshape(()), distance + 1)
-            return None if source is None else _copy(editor, node, (source, *node.inputs[1:]))
-        case _:
-            return None
+    return _SCALED[node.op](editor, node, factor, distance)
 
 
 def _shifted(editor: TracingEditor, name: str, shift: Factor) -> str | None:
     """A value plus `shift`, made by changing the constants that went into it."""
     node = editor.sole_producer(name)
-    if node is None or node.domain != ONNX:
+    if node is None or node.domain != ONNX or node.op not in _SHIFTED:
         return None
-    match node.op:
-        case "Conv" | "ConvTranspose":
-            added = _per_channel(editor, node, shift)
-            if added is None or not _has_known_bias(editor, node):
-                return None
-            return _copy(editor, node, (*node.inputs[:2], _bias(editor, node, _old_bias(editor, node) + added)))
-        case "LayerNormalization":
-            return _shifted_norm(editor, node, shift)
-        case "Add":
-            return _with_operand(editor, node, np.add, shift)
-        case _:
-            return None
+    return _SHIFTED[node.op](editor, node, shift)
 
 
 # --- convolutions --------------------------------------------------------------------------------------------------
@@ -140,7 +112,7 @@ def _bias(editor: TracingEditor, node: Node, value: Factor) -> str:
     return editor.constant(value.astype(dtype), f"{node.outputs[0]}.bias")
 
 
-def _scaled_convolution(editor: TracingEditor, node: Node, factor: Factor) -> str | None:
+def _scaled_convolution(editor: TracingEditor, node: Node, factor: Factor, _: int) -> str | None:
     factors = _per_channel(editor, node, factor)
     if factors is None or node.inputs[1] not in editor.constants or not _has_known_bias(editor, node):
         return None
@@ -158,6 +130,13 @@ def _scaled_convolution(editor: TracingEditor, node: Node, factor: Factor) -> st
     if len(node.inputs) > 2 and node.inputs[2]:
         inputs.append(_bias(editor, node, _old_bias(editor, node) * factors))
     return _copy(editor, node, inputs)
+
+
+def _shifted_convolution(editor: TracingEditor, node: Node, shift: Factor) -> str | None:
+    added = _per_channel(editor, node, shift)
+    if added is None or not _has_known_bias(editor, node):
+        return None
+    return _copy(editor, node, (*node.inputs[:2], _bias(editor, node, _old_bias(editor, node) + added)))
 
 
 # --- other nodes ---------------------------------------------------------------------------------------------------
@@ -182,6 +161,18 @@ def _scaled_product(editor: TracingEditor, node: Node, factor: Factor, distance:
     return None
 
 
+def _scaled_movement(editor: TracingEditor, node: Node, factor: Factor, distance: int) -> str | None:
+    """One number scales all elements alike, wherever they go."""
+    if factor.size != 1:
+        return None
+    source = _scaled(editor, node.inputs[0], factor.reshape(()), distance + 1)
+    return None if source is None else _copy(editor, node, (source, *node.inputs[1:]))
+
+
+def _scaled_multiple(editor: TracingEditor, node: Node, factor: Factor, _: int) -> str | None:
+    return _with_operand(editor, node, np.multiply, factor)
+
+
 def _scaled_sum(editor: TracingEditor, node: Node, factor: Factor, distance: int) -> str | None:
     source, constant = _constant_operand(editor, node)
     new = _combined(editor, constant, np.multiply, factor)
@@ -189,6 +180,10 @@ def _scaled_sum(editor: TracingEditor, node: Node, factor: Factor, distance: int
         return None
     scaled = _scaled(editor, source, factor, distance + 1)
     return None if scaled is None else _copy(editor, node, (scaled, editor.constant(new, constant)))
+
+
+def _shifted_sum(editor: TracingEditor, node: Node, shift: Factor) -> str | None:
+    return _with_operand(editor, node, np.add, shift)
 
 
 def _with_operand(editor: TracingEditor, node: Node, combine: Combine, number: Factor) -> str | None:
@@ -217,8 +212,7 @@ def _constant_operand(editor: TracingEditor, node: Node) -> tuple[str, str]:
 
 def _norm_shape(editor: TracingEditor, node: Node) -> tuple[int, ...]:
     shape = editor.type(node.inputs[0]).shape
-    axis = cast(int, node.attributes.get("axis", -1))
-    return shape[axis % len(shape) :]
+    return shape[axis_attribute(node) % len(shape) :]
 
 
 def _within_norm(editor: TracingEditor, node: Node, number: Factor) -> Factor | None:
@@ -230,7 +224,7 @@ def _within_norm(editor: TracingEditor, node: Node, number: Factor) -> Factor | 
     return np.broadcast_to(number.reshape(number.shape[len(rows) :]), shape)
 
 
-def _scaled_norm(editor: TracingEditor, node: Node, factor: Factor) -> str | None:
+def _scaled_norm(editor: TracingEditor, node: Node, factor: Factor, _: int) -> str | None:
     factors = _within_norm(editor, node, factor)
     if factors is None:
         return None
@@ -253,3 +247,23 @@ def _shifted_norm(editor: TracingEditor, node: Node, shift: Factor) -> str | Non
 
 def _copy(editor: TracingEditor, node: Node, inputs: Sequence[str]) -> str:
     return editor.add(node.op, inputs, editor.type(node.outputs[0]), node.attributes, like=node)
+
+
+# How each operator takes a factor: given with how many nodes it has come up.
+_SCALED: dict[str, Callable[[TracingEditor, Node, Factor, int], str | None]] = {
+    "Add": _scaled_sum,
+    "Conv": _scaled_convolution,
+    "ConvTranspose": _scaled_convolution,
+    "LayerNormalization": _scaled_norm,
+    "MatMul": _scaled_product,
+    "Mul": _scaled_multiple,
+    "Reshape": _scaled_movement,
+    "Transpose": _scaled_movement,
+}
+# How each operator takes a shift.
+_SHIFTED: dict[str, Callable[[TracingEditor, Node, Factor], str | None]] = {
+    "Add": _shifted_sum,
+    "Conv": _shifted_convolution,
+    "ConvTranspose": _shifted_convolution,
+    "LayerNormalization": _shifted_norm,
+}

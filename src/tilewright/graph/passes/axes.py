@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
-
 from tilewright.graph.passes.editor import Editor
-from tilewright.operators import Node
+from tilewright.operators import Node, reduced_axes
 
 
 def reduction_axes(editor: Editor, node: Node) -> tuple[int, ...] | None:
@@ -14,12 +11,10 @@ def reduction_axes(editor: Editor, node: Node) -> tuple[int, ...] | None:
     known = editor.types[node.inputs[0]]
     if known is None:
         return None
-    rank = len(known.shape)
-    given = cast("Sequence[int] | None", node.attributes.get("axes"))
+    operand = None
     if len(node.inputs) > 1 and node.inputs[1]:
         if node.inputs[1] not in editor.constants:
             return None
-        given = [int(axis) for axis in editor.constants[node.inputs[1]]]
-    if not given:
-        return () if node.attributes.get("noop_with_empty_axes", 0) else tuple(range(rank))
-    return tuple(sorted({axis % rank for axis in given}))
+        operand = [int(axis) for axis in editor.constants[node.inputs[1]]]
+    rank = len(known.shape)
+    return tuple(sorted({axis % rank for axis in reduced_axes(node, rank, operand)}))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import transposed
-from tilewright.operators import ONNX, Node, TensorType
+from tilewright.operators import ONNX, Node, TensorType, axis_attribute
 from tilewright.te import DTYPES
 
 _ROWS_AT_A_TIME = 64
@@ -136,7 +136,7 @@ def _softmax(editor: Editor, node: Node) -> bool:
         return False
     known = editor.type(node.inputs[0])
     rank = len(known.shape)
-    axis = cast(int, node.attributes.get("axis", 1))
+    axis = axis_attribute(node)
     axis = axis + rank if axis < 0 else axis
     last = replace(node, attributes={"axis": -1}, opset=13)
     if axis == rank - 1:

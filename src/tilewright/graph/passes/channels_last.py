@@ -11,19 +11,17 @@ from dataclasses import replace
 
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.canonical import add_transpose
-from tilewright.graph.passes.editor import Editor, has_any
+from tilewright.graph.passes.editor import Editor
 from tilewright.graph.passes.layout import to_channels_first, to_channels_last, transposed
 from tilewright.graph.types import Constants, Types, expressed_types
-from tilewright.operators import ONNX, OWN, Node, NotCompilableError, TensorType
+from tilewright.operators import OWN, Node, NotCompilableError, TensorType, facts_of
 
 _CONVOLUTIONS = frozenset(("Conv", "ConvTranspose"))
-_POOLS = frozenset(("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"))
-_SPATIAL = _CONVOLUTIONS | _POOLS
 
 
 def use_channels_last(graph: Graph) -> Graph:
     """Convolutions with constant weights and pools become channels-last, where a kernel can compute them."""
-    if not has_any(graph, _SPATIAL):
+    if not any(facts_of(node).prefers_channels_last for node in graph.nodes):
         return graph
     editor = Editor(graph)
     for node in editor:
@@ -33,7 +31,7 @@ def use_channels_last(graph: Graph) -> Graph:
 
 
 def _rewritten(editor: Editor, node: Node) -> bool:
-    if node.op not in _SPATIAL or node.domain != ONNX or any(node.outputs[1:]):
+    if not facts_of(node).prefers_channels_last or any(node.outputs[1:]):
         return False
     source, result = editor.types[node.inputs[0]], editor.types[node.outputs[0]]
     if source is None or result is None or len(source.shape) < 3:

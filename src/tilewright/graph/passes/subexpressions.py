@@ -7,11 +7,10 @@ from collections.abc import Hashable
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.graph.folding import is_random
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor
 from tilewright.graph.signatures import attributes_key
-from tilewright.operators import Node
+from tilewright.operators import Node, is_random
 
 _NUM_SAMPLES = 64
 # Constants up to this size are compared by all their bytes at once, and larger ones with as many others at most.

@@ -18,23 +18,20 @@ from tilewright.graph.passes.channels_last import can_express
 from tilewright.graph.passes.layout import Perm, identity, inverse, permuted, reshaped, to_channels_first
 from tilewright.graph.passes.pads import pads_of
 from tilewright.graph.passes.transposes import Mover, View
-from tilewright.operators import ELEMENTWISE, ONNX, OWN, Attribute, Node
+from tilewright.operators import ONNX, OWN, Attribute, Node, axis_attribute, facts_of
 
 Rule: TypeAlias = Callable[[Mover, Node], bool]
 
-_REDUCTIONS = frozenset(
-    f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-)
-
 
 def rule_of(node: Node) -> Rule | None:
-    if node.domain != ONNX:
-        return None
-    if node.op in ELEMENTWISE:
+    facts = facts_of(node)
+    if facts.elementwise:
         return _elementwise
-    if node.op in _REDUCTIONS:
+    if facts.reduces:
         return _reduction
-    return _RULES.get(node.op)
+    if facts.follows_channels_last:
+        return _channel_norm
+    return _RULES.get(node.op) if node.domain == ONNX else None
 
 
 def _elementwise(mover: Mover, node: Node) -> bool:
@@ -53,21 +50,17 @@ def _concat(mover: Mover, node: Node) -> bool:
     if perm == identity(rank):
         return False
     inputs = [mover.arranged(name, perm, node) for name in node.inputs]
-    mover.add(node, inputs, perm, _with_axis(node, perm, 0))
+    mover.add(node, inputs, perm, _with_axis(node, perm))
     return True
 
 
-def _along_axis(mover: Mover, node: Node, default: int) -> bool:
+def _along_axis(mover: Mover, node: Node) -> bool:
     """One operand that is moved, and others that have nothing to do with its axes."""
     view = _first_view(mover, node)
     if view is None:
         return False
-    mover.add(node, [view.source, *_others(mover, node)], view.perm, _with_axis(node, view.perm, default))
+    mover.add(node, [view.source, *_others(mover, node)], view.perm, _with_axis(node, view.perm))
     return True
-
-
-def _split(mover: Mover, node: Node) -> bool:
-    return _along_axis(mover, node, 0)
 
 
 def _softmax(mover: Mover, node: Node) -> bool:
@@ -75,18 +68,18 @@ def _softmax(mover: Mover, node: Node) -> bool:
     if view is None or node.opset < 13:
         return False
     rank = len(view.perm)
-    axis = _axis(node, -1, rank)
+    axis = axis_attribute(node) % rank
     # Rows that lie together are worth more than a Transpose saved.
     if axis == rank - 1 and view.perm[axis] != rank - 1:
         return False
-    return _along_axis(mover, node, -1)
+    return _along_axis(mover, node)
 
 
 def _quantization(mover: Mover, node: Node) -> bool:
     """With one scale for all elements, or one for each index of an axis; not with blocks."""
     if mover.rank(node.inputs[1]) > 1:
         return False
-    return _along_axis(mover, node, 1)
+    return _along_axis(mover, node)
 
 
 def _layer_norm(mover: Mover, node: Node) -> bool:
@@ -94,7 +87,7 @@ def _layer_norm(mover: Mover, node: Node) -> bool:
     if view is None or any(node.outputs[1:]):
         return False
     rank = len(view.perm)
-    axis = _axis(node, -1, rank)
+    axis = axis_attribute(node) % rank
     if view.perm[axis:] != tuple(range(axis, rank)):
         return False
     mover.add(node, [view.source, *_others(mover, node)], view.perm, dict(node.attributes))
@@ -136,8 +129,8 @@ def _arg_extreme(mover: Mover, node: Node) -> bool:
     view = _first_view(mover, node)
     if view is None:
         return False
-    axis = _axis(node, 0, len(view.perm))
-    mover.add(node, [view.source], _reduced(view.perm, (axis,), node), _with_axis(node, view.perm, 0))
+    axis = axis_attribute(node) % len(view.perm)
+    mover.add(node, [view.source], _reduced(view.perm, (axis,), node), _with_axis(node, view.perm))
     return True
 
 
@@ -146,9 +139,9 @@ def _gather(mover: Mover, node: Node) -> bool:
     view = _first_view(mover, node)
     if view is None or mover.rank(node.inputs[1]) > 1:
         return False
-    axis = _axis(node, 0, len(view.perm))
+    axis = axis_attribute(node) % len(view.perm)
     perm = view.perm if mover.rank(node.inputs[1]) == 1 else _without(view.perm, (axis,))
-    mover.add(node, [view.source, *_others(mover, node)], perm, _with_axis(node, view.perm, 0))
+    mover.add(node, [view.source, *_others(mover, node)], perm, _with_axis(node, view.perm))
     return True
 
 
@@ -244,12 +237,8 @@ def _others(mover: Mover, node: Node) -> list[str]:
     return [mover.editor.resolve(name) for name in node.inputs[1:]]
 
 
-def _axis(node: Node, default: int, rank: int) -> int:
-    return cast(int, node.attributes.get("axis", default)) % rank
-
-
-def _with_axis(node: Node, perm: Perm, default: int) -> dict[str, Attribute]:
-    return {**node.attributes, "axis": perm[_axis(node, default, len(perm))]}
+def _with_axis(node: Node, perm: Perm) -> dict[str, Attribute]:
+    return {**node.attributes, "axis": perm[axis_attribute(node) % len(perm)]}
 
 
 def _reduced(perm: Perm, axes: Sequence[int], node: Node) -> Perm:
@@ -265,14 +254,10 @@ def _without(perm: Perm, axes: Sequence[int]) -> Perm:
 _RULES: dict[str, Rule] = {
     "ArgMax": _arg_extreme,
     "ArgMin": _arg_extreme,
-    "BatchNormalization": _channel_norm,
     "Concat": _concat,
     "DequantizeLinear": _quantization,
     "Gather": _gather,
-    "GroupNormalization": _channel_norm,
     "Hardmax": _softmax,
-    "InstanceNormalization": _channel_norm,
-    "LRN": _channel_norm,
     "LayerNormalization": _layer_norm,
     "LogSoftmax": _softmax,
     "Pad": _pad,
@@ -281,6 +266,6 @@ _RULES: dict[str, Rule] = {
     "Resize": _resize,
     "Slice": _slice,
     "Softmax": _softmax,
-    "Split": _split,
+    "Split": _along_axis,
     "Tile": _tile,
 }
