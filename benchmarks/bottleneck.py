@@ -23,7 +23,7 @@ _PARTS = {
 def bottleneck(schedule: Schedule, target: Target, threads: int) -> str:
     """What bounds the stage that takes longest."""
     bounds = roofline(schedule, 1, Hardware.from_target(target, threads))
-    cycles = estimate_cycles(bounds)[:, 0]
+    cycles = estimate_cycles(bounds, target.core)[:, 0]
     longest = int(np.argmax(cycles))
     name = [stage.name for stage in schedule.active_stages if not schedule.is_prepacked(stage)][longest]
     part = max(_PARTS, key=lambda part: float(bounds[part][longest, 0]))

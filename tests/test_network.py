@@ -137,6 +137,14 @@ def test_records_of_the_context_come_first_and_others_where_it_has_none() -> Non
         assert recorded(cut, [unusable, records[0]], NATIVE, 2, "cold-9M") == {first.hash: splitting_trace(first, 2)}
 
 
+def test_a_record_of_the_version_before_is_taken(tmp_path: Path) -> None:
+    cut = partition_network(perceptron())
+    first = cut.tasks[0].task
+    old = str(NATIVE).partition(" -l1d=")[0]
+    records = [record(first, 4, 1e-3, target=old), record(first, 8, 1e-4, target=f"{old} -l1d=1M")]
+    assert recorded(cut, records, NATIVE, 2) == {first.hash: splitting_trace(first, 4)}
+
+
 def test_records_of_a_task_under_other_names_serve_a_network(tmp_path: Path) -> None:
     cut = partition_network(perceptron())
     second = cut.tasks[1].task

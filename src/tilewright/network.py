@@ -174,10 +174,10 @@ def recorded_programs(
     partition: Partition, records: Records, target: Target, threads: int, context: str = "warm"
 ) -> dict[str, RecordedPrograms]:
     """The recorded programs of each task that has any, by the task's hash; those that ran in `context` come first."""
-    from tilewright.records import find_programs, group_by_task, read_records
+    from tilewright.records import find_programs, for_target, group_by_task, read_records
 
     known = read_records(records) if isinstance(records, str | os.PathLike) else records
-    groups = group_by_task(known)
+    groups = group_by_task(for_target(known, target))
     found: dict[str, RecordedPrograms] = {}
     for weighted in partition.tasks:
         task = weighted.task

@@ -18,6 +18,7 @@ from tests.codegen.sample_ir import ADD_KERNEL, gemm_tile
 from tilewright import CodegenError
 from tilewright.codegen.native import LoadedObject, assembly, compile_object, optimized_ir
 from tilewright.target import Target
+from tilewright.target.cpus import IMPLIED
 
 NATIVE = Target.native()
 
@@ -202,3 +203,10 @@ def _innermost_loop(assembly_text: str) -> list[str]:
 
 def _num_executable_mappings() -> int:
     return sum("r-x" in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_a_processor_that_is_not_known_is_left_to_machines_that_have_it() -> None:
+    features = ",".join("-" + name for name in IMPLIED["x86_64"])
+    unknown = Target.parse(f"llvm -mcpu=i386 -mtriple=x86_64-unknown-linux-gnu -mattr={features}")
+    with pytest.raises(CodegenError, match="got 'i386': compile there"):  # LLVM would end this process
+        compile_object(ADD_KERNEL, unknown)

@@ -12,7 +12,7 @@ from tilewright.schedule import Extent, Schedule
 from tilewright.target import Target
 from tilewright.te import Task
 
-HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=2"))
+HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=2 -l2=1M -l3=32M"))
 
 
 def _gemm(rows: Extent, columns: Extent, block: Extent, num_panels: Extent = 1) -> Schedule:

@@ -10,7 +10,6 @@ import pytest
 
 from tilewright import te
 from tilewright.features import Hardware, estimate_cycles, roofline
-from tilewright.features.roofline import UNEVENNESS
 from tilewright.schedule import Schedule
 from tilewright.target import Target
 from tilewright.te import Task
@@ -28,7 +27,7 @@ def gathered(num_rows: int) -> Schedule:
 
 
 def test_gathering_costs_what_is_gathered_not_the_table() -> None:
-    small, large = (estimate_cycles(roofline(gathered(n), 1, HARDWARE))[0, 0] for n in (16, 1 << 20))
+    small, large = (estimate_cycles(roofline(gathered(n), 1, HARDWARE), HARDWARE.core)[0, 0] for n in (16, 1 << 20))
     assert large == pytest.approx(small, rel=0.01)
 
 
@@ -65,8 +64,8 @@ def test_many_pieces_of_work_are_better_than_one_for_each_thread() -> None:
     s["Y"].parallel(outer)
     s["Y"].vectorize("j")
     two, eight = roofline(s, 2, HARDWARE)["share"][0]
-    assert two == pytest.approx(0.5 * (1 + UNEVENNESS))
-    assert eight == pytest.approx(0.5 * (1 + UNEVENNESS / 4))
+    assert two == pytest.approx(0.5 * (1 + HARDWARE.core.unevenness))
+    assert eight == pytest.approx(0.5 * (1 + HARDWARE.core.unevenness / 4))
 
 
 def product(i_tile: int | npt.NDArray[np.int64], order: str = "ij") -> Schedule:
@@ -120,3 +119,16 @@ def test_a_copy_that_turns_blocks_takes_fewer_loads_than_one_that_gathers() -> N
         return float(roofline(s, 1, HARDWARE)["loads"][0, 0]) / rows
 
     assert loads_of(64) < 0.5 * loads_of(8)
+
+
+def test_a_cache_that_does_not_exist_gives_nothing() -> None:
+    def far(caches: str) -> dict[str, float]:
+        target = Target.parse(f"llvm -mcpu=skylake-avx512 -num-cores=2 -l1d=32K -line=64 {caches}")
+        bounds = roofline(product(8), 1, Hardware.from_target(target))
+        return {name: float(bounds[name][0, 0]) for name in ("l2", "l3", "memory")}
+
+    assert far("-l2=64K -l3=0")["l3"] == 0
+    assert far("-l2=64K -l3=0")["memory"] == far("-l2=64K -l3=64K")["memory"] > 0
+    assert far("-l2=16M -l3=0")["memory"] == far("-l2=16M -l3=8M")["memory"] == 0
+    assert far("-l2=0 -l3=2M")["l2"] == 0
+    assert far("-l2=0 -l3=2M")["l3"] > far("-l2=1M -l3=2M")["l3"]

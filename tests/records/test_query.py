@@ -20,12 +20,14 @@ from tilewright.records import (
     count_statuses,
     export,
     fastest,
+    for_target,
     group_by_task,
     latest,
     merge,
     prune,
 )
 from tilewright.schedule import Trace
+from tilewright.target import Target
 
 
 def test_the_best_is_of_the_same_task_target_and_threads() -> None:
@@ -152,3 +154,17 @@ def test_exported_records_can_be_read_by_other_programs() -> None:
     assert [Record.from_json(data) for data in json.loads(export(records, "json"))] == records
     with pytest.raises(UsageError, match="csv or json, got 'xml'"):
         export(records, "xml")
+
+
+OLD = "llvm -mcpu=haswell -mtriple=x86_64-unknown-linux-gnu -num-cores=2"  # as the version before wrote it
+
+
+def test_records_are_for_targets_that_they_stand_for() -> None:
+    target = Target.parse("llvm -mcpu=haswell -num-cores=2 -l2=1M -core=window:224")
+    told = [OLD, str(target), f"{OLD} -l2=1M", OLD.replace("haswell", "znver3"), f"{OLD} -l2=2M", "llvm", "?"]
+    records = [record(target=text, time=float(number)) for number, text in enumerate(told)]
+    found = for_target(records, target)
+    assert [r.time for r in found] == [0, 1, 2]
+    assert {r.target for r in found} == {str(target)}
+    assert found[1] is records[1]
+    assert len(group_by_task(found)) == 1

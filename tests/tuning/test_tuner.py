@@ -19,6 +19,7 @@ from tilewright.measure import MeasureOptions
 from tilewright.records import RecordLog, fastest, latest, read_records
 from tilewright.schedule import Trace
 from tilewright.space import Population, plain_schedule
+from tilewright.target import Target
 from tilewright.te import Task
 from tilewright.tuning.tuner import Progress, tune
 from tilewright.tuning.untuned import default_trace
@@ -104,6 +105,16 @@ def test_records_of_the_same_task_under_other_names_count(tmp_path: Path) -> Non
     np.testing.assert_allclose(result.compile()(a, b), a @ b, rtol=1e-4, atol=1e-4)
     again = tune(TASK, trials=10, records=path, threads=1)
     assert len(again.records) == 10, "a program under two names is one"
+
+
+def test_records_of_the_version_before_count(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tune(TASK, trials=4, records=path, threads=1)
+    native = str(Target.native())
+    path.write_text(path.read_text().replace(native, native.partition(" -l1d=")[0]))
+    assert {record.target for record in read_records(path)} == {native.partition(" -l1d=")[0]}
+    assert len(tune(TASK, trials=4, records=path, threads=1).records) == 4, "no trial is made again"
+    assert len({record.trace for record in read_records(path)}) == 4
 
 
 def test_records_of_other_threads_do_not_count(tmp_path: Path) -> None:

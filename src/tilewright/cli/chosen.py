@@ -70,13 +70,13 @@ def sketches_of(task: Task, target: Target, threads: int) -> list[Sketch]:
 
 
 def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple[Trace, str]:
-    from tilewright.records import find_programs, group_by_task, read_records
+    from tilewright.records import find_programs, for_target, group_by_task, read_records
     from tilewright.tuning.untuned import default_trace
 
-    groups = group_by_task(read_records(path))
-    programs = find_programs(task, groups, target, threads)
+    records = list(read_records(path))
+    programs = find_programs(task, group_by_task(for_target(records, target)), target, threads)
     if not programs.num_known:
-        others = sorted({f"{k.threads} threads on {k.target}" for k in groups if k.task == task.hash})
+        others = sorted({f"{r.threads} threads on {r.target}" for r in records if r.task == task.hash})
         hint = f"it has it for {'; '.join(others)}" if others else "it holds other workloads"
         raise UsageError(
             f"{path} has no valid program of this workload for {threads} threads on {target}; {hint}: "

@@ -173,6 +173,7 @@ def _host_target() -> Target:
 
 @lru_cache(maxsize=32)
 def _target_machine(target: Target) -> _TargetMachine:
+    _check_cpu(target)
     _initialize_llvm()
     return binding.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
@@ -182,6 +183,15 @@ def _target_machine(target: Target) -> _TargetMachine:
         codemodel="medium" if target.arch == "riscv64" else "default",
         abiname=_abi_name(target),
     )
+
+
+def _check_cpu(target: Target) -> None:
+    """LLVM may end the process at a name that it does not know."""
+    if not target.has_known_cpu and target.cpu != _host_target().cpu:
+        raise CodegenError(
+            f"code for a processor that is not known here is generated on such a machine; got {target.cpu!r}: compile "
+            "there, or for a known one with -mattr"
+        )
 
 
 def _abi_name(target: Target) -> str:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.dataset import Dataset
-from tilewright.features import CYCLES_PER_SECOND, ESTIMATE, FEATURE_NAMES, Hardware, estimate_cycles, roofline
+from tilewright.features import ESTIMATE, FEATURE_NAMES, Hardware, estimate_cycles, roofline
 from tilewright.schedule import Schedule
 
 
 @dataclass(kw_only=True, eq=False)
 class AnalyticalModel(CostModel):
-    """Seconds as the sum over statements of what bounds each; the score is minus their logarithm.
+    """Cycles as the sum over statements of what bounds each; the score is minus their logarithm.
 
     The statements' features hold the estimate already; `score_schedule` makes it without the other features.
     """
@@ -54,8 +54,8 @@ def score_schedule(schedule: Schedule, n: int, hardware: Hardware) -> NDArray[np
     >>> bool(wide > narrow)
     True
     """
-    return _score(estimate_cycles(roofline(schedule, n, hardware)).sum(axis=0))
+    return _score(estimate_cycles(roofline(schedule, n, hardware), hardware.core).sum(axis=0))
 
 
 def _score(cycles: NDArray[np.float64]) -> NDArray[np.float64]:
-    return -np.log(np.maximum(cycles, 1) / CYCLES_PER_SECOND)
+    return -np.log(np.maximum(cycles, 1))

@@ -3,7 +3,7 @@
 from tilewright.features.accesses import READ, READ_WRITE, WRITE, Access
 from tilewright.features.analysis import Statement, Traffic, analyze, traffic
 from tilewright.features.hardware import Hardware
-from tilewright.features.roofline import CYCLES_PER_SECOND, Bounds, bounds_of, estimate_cycles, roofline
+from tilewright.features.roofline import Bounds, bounds_of, estimate_cycles, roofline
 from tilewright.features.statements import (
     BUFFER_FEATURES,
     ESTIMATE,
@@ -18,7 +18,6 @@ from tilewright.features.statements import (
 
 __all__ = [
     "BUFFER_FEATURES",
-    "CYCLES_PER_SECOND",
     "ESTIMATE",
     "FEATURE_NAMES",
     "READ",

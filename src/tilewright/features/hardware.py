@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.target import Target
+from tilewright.target import CoreModel, Target
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
     """One processor as a roofline sees it. Cache sizes are what one core can use.
+
+    A level that does not exist, or holds less than the one before it, is as large as that: nothing comes from it.
 
     >>> Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=4"), threads=2).lanes(4)
     8
@@ -23,6 +25,7 @@ class Hardware:
     l3_bytes: int
     line_bytes: int
     threads: int
+    core: CoreModel
 
     @staticmethod
     def from_target(target: Target, threads: int | None = None) -> Hardware:
@@ -32,10 +35,11 @@ class Hardware:
             num_vector_registers=target.num_vector_registers,
             has_fma=target.has_fma,
             l1_bytes=target.l1_bytes,
-            l2_bytes=target.l2_bytes,
-            l3_bytes=target.l3_bytes,
+            l2_bytes=max(target.l1_bytes, target.l2_bytes),
+            l3_bytes=max(target.caches[:3]),
             line_bytes=target.cache_line_bytes,
             threads=target.num_cores if threads is None else threads,
+            core=target.core,
         )
 
     def lanes(self, element_bytes: int) -> int:

@@ -1,11 +1,12 @@
 """Cycles that the parts of one core need for each statement, from the loop analysis.
 
-The numbers of a core are those of a recent wide one; only their proportions matter for ranking. What differs between
-machines and decides which schedule is better (lanes, registers, cache sizes, threads) comes from `Hardware`.
+What a machine is (lanes, registers, cache sizes, threads) comes from `Hardware`, what its core does in a cycle from the
+`CoreModel` in it.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import numpy as np
@@ -18,39 +19,10 @@ from tilewright.features.hardware import Hardware
 from tilewright.features.regions import Floats
 from tilewright.features.slices import Slice, find_slices, outermost_parallel
 from tilewright.schedule import PARALLEL, VECTORIZE, Loop, Schedule
+from tilewright.target import CoreModel
 from tilewright.te import Read
 
 Bounds: TypeAlias = "dict[str, npt.NDArray[np.float64]]"
-
-ARITHMETIC_PER_CYCLE = 2.0
-LOADS_PER_CYCLE = 2.0
-STORES_PER_CYCLE = 1.0
-INSTRUCTIONS_PER_CYCLE = 5.0
-MAD_LATENCY = 4.0
-WINDOW = 400.0  # instructions that a core looks ahead
-STORE_TO_LOAD_LATENCY = 6.0
-L2_BYTES_PER_CYCLE = 36.0
-L3_BYTES_PER_CYCLE = 9.0
-MEMORY_BYTES_PER_CYCLE = 4.0
-# A run of neighbours from far away costs as if it were that much longer: prefetching begins anew with each.
-RUN_LINES = 4.0
-LOOP_INSTRUCTIONS = 3.0
-LOOP_ENTRY_CYCLES = 6.0
-# Of a cache, what the working set may take before lines are lost: others share it, and its sets fill unevenly.
-USABLE_CACHE = 0.75
-# Straight code of more instructions than this no longer comes from the cache of decoded ones, or from the first cache.
-MAX_DECODED, MAX_CODE = 1500.0, 4000.0
-# For each element of a vector that is not in one piece in memory; of a block that is turned in registers.
-GATHER_INSTRUCTIONS, TRANSPOSE_INSTRUCTIONS = 2.0, 0.35
-# Of the parts that do not bound a statement, how much still shows: they overlap, but not perfectly. What comes from the
-# second cache is fetched ahead of its use.
-OVERLAP_LOSS = 0.25
-L2_OVERLAP_LOSS = 0.08
-REGION_CYCLES = 9000.0
-# How much later the slowest thread is done when each has one piece of work; with more pieces it takes fewer of them.
-UNEVENNESS = 0.08
-CYCLES_PER_SECOND = 3.0e9
-_WEIGHTS = {"divmod": 8.0, "math": 16.0, "bool": 0.5}
 
 
 def roofline(schedule: Schedule, n: int, hardware: Hardware) -> Bounds:
@@ -76,16 +48,17 @@ def bounds_of(statements: list[Statement], hardware: Hardware) -> Bounds:
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
-def estimate_cycles(bounds: Bounds) -> npt.NDArray[np.float64]:
+def estimate_cycles(bounds: Bounds, core: CoreModel) -> npt.NDArray[np.float64]:
     """Cycles from start to end of each statement ([statements, candidates]): what bounds it, and a part of the rest."""
-    core = _overlapped([bounds[name] for name in ("arithmetic", "loads", "stores", "issue", "latency")])
-    near = _overlapped([core + bounds["loops"], bounds["l2"]], L2_OVERLAP_LOSS)
-    busy = _overlapped([near, bounds["l3"], bounds["memory"]])
-    cycles: npt.NDArray[np.float64] = busy * bounds["share"] + bounds["regions"] * REGION_CYCLES
+    inner = [bounds[name] for name in ("arithmetic", "loads", "stores", "issue", "latency")]
+    in_core = _overlapped(inner, core.overlap_loss)
+    near = _overlapped([in_core + bounds["loops"], bounds["l2"]], core.l2_overlap_loss)
+    busy = _overlapped([near, bounds["l3"], bounds["memory"]], core.overlap_loss)
+    cycles: npt.NDArray[np.float64] = busy * bounds["share"] + bounds["regions"] * core.region_cycles
     return cycles
 
 
-def _overlapped(parts: list[npt.NDArray[np.float64]], loss: float = OVERLAP_LOSS) -> npt.NDArray[np.float64]:
+def _overlapped(parts: list[npt.NDArray[np.float64]], loss: float) -> npt.NDArray[np.float64]:
     table = np.stack(parts)
     longest: npt.NDArray[np.float64] = table.max(axis=0)
     rest: npt.NDArray[np.float64] = table.sum(axis=0) - longest
@@ -98,6 +71,7 @@ class _Core:
     def __init__(self, statement: Statement, hardware: Hardware) -> None:
         self.statement = statement
         self.hardware = hardware
+        self.core = hardware.core
         self.path = statement.path
         self.length = statement.vector_length
         self.pieces = statement.num_vectors(hardware.lanes(statement.element_bytes))
@@ -108,6 +82,7 @@ class _Core:
         self.conditions = find_conditions(statement.region, statement.runs & ~statement.unrolled)
 
     def bounds(self) -> dict[str, Floats]:
+        core = self.core
         executed = self.path.iterations / self.length * self.pieces
         arithmetic = executed * self._arithmetic()
         loads, stores = self._memory_instructions()
@@ -115,25 +90,32 @@ class _Core:
         loads, stores = loads + spilled, stores + spilled
         loops, entries = self._loops()
         straight = (arithmetic + loads + stores) / self.entered
-        slow_code = 1 + 0.4 * (straight > MAX_DECODED) + 1.0 * (straight > MAX_CODE)
+        slow_code = (
+            1 + core.undecoded_loss * (straight > core.max_decoded) + core.far_code_loss * (straight > core.max_code)
+        )
         tests = self.path.iterations / self.length * self.conditions.remaining
-        issued = (arithmetic + loads * 0.5 + stores + tests) * slow_code + loops * LOOP_INSTRUCTIONS
+        issued = (arithmetic + loads * core.load_issue + stores + tests) * slow_code + loops * core.loop_instructions
         return {
-            "arithmetic": arithmetic / ARITHMETIC_PER_CYCLE,
-            "loads": loads / LOADS_PER_CYCLE,
-            "stores": stores / STORES_PER_CYCLE,
-            "issue": issued / INSTRUCTIONS_PER_CYCLE,
+            "arithmetic": arithmetic / core.arithmetic_per_cycle,
+            "loads": loads / core.loads_per_cycle,
+            "stores": stores / core.stores_per_cycle,
+            "issue": issued / core.instructions_per_cycle,
             "latency": self._latency(),
-            "loops": entries * LOOP_ENTRY_CYCLES,
+            "loops": entries * core.loop_entry_cycles,
         }
 
     def _arithmetic(self) -> float:
         """Arithmetic instructions of one execution."""
+        weights = {
+            "mad": 1.0 if self.hardware.has_fma else self.core.unfused_instructions,
+            "divmod": self.core.divmod_instructions,
+            "math": self.core.math_instructions,
+            "bool": self.core.bool_instructions,
+        }
         total = 0.0
         for kind, count in self.statement.counts.items():
             what = kind.rpartition("_")[2]
-            weight = 2.0 if what == "mad" and not self.hardware.has_fma else _WEIGHTS.get(what, 1.0)
-            total += weight * max(0, count - self.conditions.counts[kind])
+            total += weights.get(what, 1.0) * max(0, count - self.conditions.counts[kind])
         return total
 
     def _memory_instructions(self) -> tuple[Floats, Floats]:
@@ -179,8 +161,8 @@ class _Core:
             return elements
         stride = access.stride_of(vector, self.path.extents[vector])
         is_wide = (stride == 1) & (self.length > 1)
-        apart = np.where((stride > 1) & (self.length > 1), GATHER_INSTRUCTIONS, 1.0)
-        apart = np.where((stride > 1) & self._turns_blocks(access, vector), TRANSPOSE_INSTRUCTIONS, apart)
+        apart = np.where((stride > 1) & (self.length > 1), self.core.gather_instructions, 1.0)
+        apart = np.where((stride > 1) & self._turns_blocks(access, vector), self.core.transpose_instructions, apart)
         return np.where(is_wide, elements / self.length * self.pieces, elements * apart)
 
     def _turns_blocks(self, access: Access, vector: int) -> npt.NDArray[np.bool_]:
@@ -222,12 +204,12 @@ class _Core:
         # Where sums are short, the next tile begins while the last one still waits.
         runs = statement.at_level(self.path.outer, self.register_level)
         instructions = 2 * self.path.iterations / self.length * self.pieces / runs
-        in_registers = steps * MAD_LATENCY / np.maximum(WINDOW / instructions, 1)
+        in_registers = steps * self.core.mad_latency / np.maximum(self.core.window / instructions, 1)
         reduce = np.flatnonzero(statement.is_reduce[:, 0])
         between = np.ones(statement.n)  # other sums between two additions to the same one
         for position in reduce:
             between = np.where(statement.runs[position], self.path.inner[position + 1], between)
-        in_memory = self.path.iterations / between * (MAD_LATENCY + STORE_TO_LOAD_LATENCY)
+        in_memory = self.path.iterations / between * (self.core.mad_latency + self.core.store_to_load_latency)
         return np.where(self.in_registers, in_registers, in_memory)
 
 
@@ -235,24 +217,25 @@ def _transfers(
     statement: Statement, hardware: Hardware, slices: dict[Loop, Slice], total_bytes: Floats
 ) -> dict[str, Floats]:
     """Cycles for data from outer caches, as in repeated runs: what fits a cache as a whole stays there."""
+    core = hardware.core
     result: dict[str, Floats] = {}
     iterations = statement.num_parallel
     pieces = np.ceil(iterations / hardware.threads)
     parallel = outermost_parallel(statement)
-    for name, size, rate in (
-        ("l2", hardware.l1_bytes, L2_BYTES_PER_CYCLE),
-        ("l3", hardware.l2_bytes, L3_BYTES_PER_CYCLE),
-        ("memory", hardware.l3_bytes, MEMORY_BYTES_PER_CYCLE),
+    for name, size, beyond, rate in (
+        ("l2", hardware.l1_bytes, hardware.l2_bytes, core.l2_bytes_per_cycle),
+        ("l3", hardware.l2_bytes, hardware.l3_bytes, core.l3_bytes_per_cycle),
+        ("memory", hardware.l3_bytes, math.inf, core.memory_bytes_per_cycle),
     ):
-        usable = size * USABLE_CACHE
+        usable = size * core.usable_cache
         found = traffic(statement, usable, hardware.line_bytes)
-        moved = found.total_bytes + found.runs * (RUN_LINES * hardware.line_bytes)
+        moved = found.total_bytes + found.runs * (core.run_lines * hardware.line_bytes)
         if parallel is not None:
             lines, runs = slices[parallel].moved(statement, usable / hardware.line_bytes)
-            of_all = (lines + runs * RUN_LINES) * hardware.line_bytes * (iterations / pieces)
+            of_all = (lines + runs * core.run_lines) * hardware.line_bytes * (iterations / pieces)
             moved = np.where(found.level == 0, of_all, moved)
-        result[name] = np.where(total_bytes > usable, moved, 0) / rate
-    unevenness = UNEVENNESS / pieces if hardware.threads > 1 else 0.0
+        result[name] = np.where((total_bytes > usable) & (beyond > size), moved, 0) / rate
+    unevenness = core.unevenness / pieces if hardware.threads > 1 else 0.0
     result["share"] = pieces / iterations * (1 + unevenness)
     result["regions"] = np.zeros(statement.n)
     position = statement.annotated(PARALLEL)

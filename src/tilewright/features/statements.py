@@ -82,7 +82,7 @@ def table_of(statements: list[Statement], n: int, hardware: Hardware) -> Feature
     """The features of statements that are analysed already."""
     values = np.empty((n, len(statements), len(FEATURE_NAMES)), np.float32)
     bounds = bounds_of(statements, hardware)
-    bounds[ESTIMATE.removesuffix("_cycles")] = estimate_cycles(bounds)
+    bounds[ESTIMATE.removesuffix("_cycles")] = estimate_cycles(bounds, hardware.core)
     rows = np.empty((len(FEATURE_NAMES), n), np.float32)
     for number, statement in enumerate(statements):
         roofs = [(name, bounds[name.removesuffix("_cycles")][number]) for name in ROOFLINE_FEATURES]

@@ -8,6 +8,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from tilewright.measure import STATUSES
 from tilewright.records.log import RecordLog, read_records
 from tilewright.records.record import FIELDS, WARM, Record
 from tilewright.schedule import Trace
+from tilewright.target import Target, stands_for
 
 EXPORT_FORMATS = ("csv", "json")
 
@@ -39,6 +41,13 @@ def group_by_task(records: Iterable[Record]) -> dict[Key, list[Record]]:
     for record in records:
         groups.setdefault(key_of(record), []).append(record)
     return groups
+
+
+def for_target(records: Iterable[Record], target: Target) -> list[Record]:
+    """The records that were measured on a machine like the target, each under the target's own string."""
+    text = str(target)
+    found = (record for record in records if record.target == text or stands_for(record.target, target))
+    return [record if record.target == text else replace(record, target=text) for record in found]
 
 
 def latest(records: Iterable[Record]) -> list[Record]:

@@ -1,56 +1,33 @@
 """`Target`: the machine that code is generated for, read from a string such as "llvm -mcpu=native".
 
 A target is its string and nothing else: two equal strings describe the same machine, wherever they are read. Only
-"native" asks LLVM about the processor at hand, so importing this module does not load LLVM.
+"native" asks the machine at hand (`machine`), when the string is read; what it finds is in the value from then on.
 """
 
 from __future__ import annotations
 
-import difflib
-import os
 import platform
-import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple
 
 from tilewright.errors import CodegenError
-from tilewright.target.cpus import CPU_FEATURES, GENERIC_CPU, IMPLIED, RISCV_BASELINE, apply_features, feature_changes
+from tilewright.target import syntax
+from tilewright.target.caches import Caches, default_caches
+from tilewright.target.core_model import FAMILIES, CoreModel, family_of
+from tilewright.target.cpus import CPU_FEATURES, GENERIC_CPU, RISCV_BASELINE, apply_features
+from tilewright.target.machine import read_machine, read_processor, this_arch
 from tilewright.te import DTYPES
 
-SYNTAX = "llvm [-mcpu=NAME] [-mtriple=TRIPLE] [-mattr=+a,-b] [-num-cores=N]"
-
-_OPTIONS = ("-mcpu", "-mtriple", "-mattr", "-num-cores")
-_TRIPLE = re.compile(r"(x86_64|aarch64|riscv64)-[a-z0-9_]+-(linux|none|freebsd)(-[a-z0-9_]+)?")
-_SYSFS_CACHE = Path("/sys/devices/system/cpu/cpu0/cache")
-
-
-class Caches(NamedTuple):
-    """Bytes of the data caches that one core sees; 0 is a level that does not exist."""
-
-    l1_bytes: int
-    l2_bytes: int
-    l3_bytes: int
-    line_bytes: int
-
-
-# A small core of each architecture: better to block for too little cache than for too much.
-_DEFAULT_CACHES = {
-    "x86_64": Caches(32 * 2**10, 256 * 2**10, 8 * 2**20, 64),
-    "aarch64": Caches(32 * 2**10, 512 * 2**10, 4 * 2**20, 64),
-    "riscv64": Caches(32 * 2**10, 512 * 2**10, 2 * 2**20, 64),
-}
+_MAX_RECORDED = 4096  # characters; more are no target, and not worth the time to find out why
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A machine to compile for. Made by `Target.parse` or `Target.native`, never by hand.
 
-    >>> target = Target.parse("llvm -mcpu=haswell -num-cores=4")
-    >>> str(target)
-    'llvm -mcpu=haswell -mtriple=x86_64-unknown-linux-gnu -num-cores=4'
+    >>> target = Target.parse("llvm -mcpu=haswell -num-cores=4 -l3=6M")
+    >>> print(target)
+    llvm -mcpu=haswell -mtriple=x86_64-unknown-linux-gnu -num-cores=4 -l1d=32K -l2=256K -l3=6M -line=64
     >>> target.vector_bytes, target.num_vector_registers, target.has_fma, target.lanes("float32")
     (32, 16, True, 8)
     """
@@ -59,23 +36,23 @@ class Target:
     cpu: str
     mattr: tuple[str, ...]  # changes to what the processor's name promises: ("+avx512f", "-fma")
     num_cores: int
+    caches: Caches
+    vector_bytes: int  # the width of a vector register; where there are none, that of a floating-point register
+    num_vector_registers: int
+    core: CoreModel
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """Read `text`: the form of `SYNTAX`, or one word that names a processor or an architecture.
+        """Read `text`: the form of `syntax.SYNTAX`, or one word that names a processor, machine or architecture.
 
         Without a processor it is the one at hand, or the generic one if a triple is given. Without a triple it is
-        Linux on the processor's architecture. Without a number of cores it is as many as this process may use if
-        the architecture is that of this machine, else 1.
+        Linux on the processor's architecture. Without a number of cores it is 1; without caches they are those of the
+        processor, or of a small one of its architecture. Of this machine (`native`), all that is read from it.
         """
         if not isinstance(text, str):
             raise CodegenError(f"a target is written as a string such as 'llvm -mcpu=native', got {text!r}")
-        options = _read_options(text)
-        arch = _find_arch(options)
-        triple = options.get("-mtriple", f"{arch}-unknown-linux-gnu")
-        cpu, changes = _find_cpu(arch, options)
-        changes += _check_features(arch, options.get("-mattr", ""))
-        return cls(triple, cpu, _canonical_changes(arch, cpu, changes), _count_cores(arch, options))
+        options = syntax.read_options(text)
+        return cls._of_this_machine(options) if syntax.asks_for_this_machine(options) else cls._named(options)
 
     @classmethod
     def of(cls, target: Target | str) -> Target:
@@ -84,17 +61,69 @@ class Target:
 
     @classmethod
     def native(cls) -> Target:
-        """The machine that this process runs on."""
+        """The machine that this process runs on, read now."""
         return cls.parse("native")
 
+    @classmethod
+    def _named(cls, options: dict[str, str]) -> Target:
+        arch = syntax.find_arch(options)
+        cpu = syntax.find_cpu(arch, options)
+        return cls._make(options, arch, cpu, (), 1, default_caches(arch, cpu))
+
+    @classmethod
+    def _of_this_machine(cls, options: dict[str, str]) -> Target:
+        arch = syntax.find_arch(options) if "-mtriple" in options else this_arch()
+        if arch != this_arch():
+            raise CodegenError(
+                f"-mcpu=native is the processor at hand, which is {this_arch()}; got it with the triple "
+                f"{options['-mtriple']!r}: name a processor, such as -mcpu={GENERIC_CPU[arch]}"
+            )
+        here = read_machine()
+        return cls._make(options, arch, here.cpu, here.changes, here.num_cores, here.caches)
+
+    @classmethod
+    def _make(
+        cls, options: dict[str, str], arch: str, cpu: str, changes: tuple[str, ...], num_cores: int, caches: Caches
+    ) -> Target:
+        """A target of that processor, number of cores and caches, where the options do not say otherwise."""
+        changes += syntax.read_features(arch, options.get("-mattr", ""))
+        mattr = syntax.canonical_features(arch, cpu, changes)
+        enabled = _enabled_features(arch, cpu, mattr)
+        num_registers = _num_vector_registers(arch, enabled)
+        return cls(
+            triple=options.get("-mtriple", f"{arch}-unknown-linux-gnu"),
+            cpu=cpu,
+            mattr=mattr,
+            num_cores=syntax.read_number(options, "-num-cores", num_cores, 1, syntax.MAX_CORES),
+            caches=syntax.read_caches(options, caches),
+            vector_bytes=syntax.read_vector_bits(options, 8 * _vector_bytes(arch, enabled)) // 8,
+            num_vector_registers=syntax.read_number(options, "-vector-registers", num_registers, 8, num_registers),
+            core=FAMILIES[family_of(arch, enabled)].with_values(syntax.read_core(options.get("-core"))),
+        )
+
     def __str__(self) -> str:
-        mattr = f" -mattr={','.join(self.mattr)}" if self.mattr else ""
-        return f"llvm -mcpu={self.cpu} -mtriple={self.triple}{mattr} -num-cores={self.num_cores}"
+        enabled = self.enabled_features
+        parts = [f"llvm -mcpu={self.cpu} -mtriple={self.triple}"]
+        if self.mattr:
+            parts.append(f"-mattr={','.join(self.mattr)}")
+        parts += [f"-num-cores={self.num_cores}", syntax.write_caches(self.caches)]
+        if self.vector_bytes != _vector_bytes(self.arch, enabled):
+            parts.append(f"-vector-bits={8 * self.vector_bytes}")
+        if self.num_vector_registers != _num_vector_registers(self.arch, enabled):
+            parts.append(f"-vector-registers={self.num_vector_registers}")
+        if changes := self.core.changes_from(FAMILIES[self.family]):
+            parts.append(f"-core={syntax.write_core(changes)}")
+        return " ".join(parts)
 
     @property
     def arch(self) -> str:
         """x86_64, aarch64 or riscv64."""
         return self.triple.partition("-")[0]
+
+    @property
+    def family(self) -> str:
+        """The family of cores whose model this target's begins with."""
+        return family_of(self.arch, self.enabled_features)
 
     @property
     def features(self) -> str:
@@ -106,20 +135,6 @@ class Target:
     def enabled_features(self) -> frozenset[str]:
         """The names of all features that code for this target may use, of those listed in `cpus.IMPLIED`."""
         return _enabled_features(self.arch, self.cpu, self.mattr)
-
-    @property
-    def vector_bytes(self) -> int:
-        """Width of a vector register. Where there are none it is that of a floating-point register."""
-        enabled = self.enabled_features
-        if self.arch == "x86_64":
-            return 64 if "avx512f" in enabled else 32 if "avx" in enabled else 16
-        if self.arch == "riscv64":
-            return 16 if "v" in enabled else 8
-        return 16
-
-    @property
-    def num_vector_registers(self) -> int:
-        return 16 if self.arch == "x86_64" and "avx512f" not in self.enabled_features else 32
 
     @property
     def has_fma(self) -> bool:
@@ -147,181 +162,90 @@ class Target:
 
     @property
     def l1_bytes(self) -> int:
-        return self._caches.l1_bytes
+        return self.caches.l1_bytes
 
     @property
     def l2_bytes(self) -> int:
-        return self._caches.l2_bytes
+        return self.caches.l2_bytes
 
     @property
     def l3_bytes(self) -> int:
-        return self._caches.l3_bytes
+        return self.caches.l3_bytes
 
     @property
     def cache_line_bytes(self) -> int:
-        return self._caches.line_bytes
+        return self.caches.line_bytes
 
     @property
     def is_native(self) -> bool:
         """Whether code for this target runs in this process."""
-        if self.arch != platform.machine():
-            return False
-        host = _find_host()
-        return self.enabled_features <= _enabled_features(self.arch, host.cpu, host.changes)
+        return runs_here(self)
 
     @property
-    def _caches(self) -> Caches:
-        return read_caches(_SYSFS_CACHE, _DEFAULT_CACHES[self.arch]) if self.is_native else _DEFAULT_CACHES[self.arch]
+    def has_known_cpu(self) -> bool:
+        """Whether the processor is one of `cpus`; otherwise only LLVM on such a machine is known to know its name."""
+        return self.cpu in CPU_FEATURES[self.arch]
 
     def lanes(self, dtype: str) -> int:
         """How many elements of `dtype` a vector register holds."""
         return max(1, self.vector_bytes // DTYPES[dtype].bytes)
 
 
-@lru_cache(maxsize=8)
-def read_caches(directory: Path, default: Caches) -> Caches:
-    """The data caches that Linux describes in `directory`; `default` where it describes none."""
-    sizes: dict[int, int] = {}
-    line_bytes = default.line_bytes
-    for index in sorted(directory.glob("index*")):
-        if (index / "type").read_text().strip() == "Instruction":
-            continue
-        sizes[int((index / "level").read_text())] = _read_size((index / "size").read_text())
-        line_bytes = int((index / "coherency_line_size").read_text())
-    if 1 not in sizes:
-        return default
-    return Caches(sizes[1], sizes.get(2, 0), sizes.get(3, 0), line_bytes)
+def runs_here(target: Target) -> bool:
+    """Whether code for the target runs in this process."""
+    if target.arch != platform.machine():
+        return False
+    return target.enabled_features <= _enabled_features(target.arch, *read_processor(target.arch))
 
 
-def _read_size(text: str) -> int:
-    number, unit = text.strip()[:-1], text.strip()[-1]
-    return int(number) * {"K": 2**10, "M": 2**20, "G": 2**30}[unit]
+def stands_for(recorded: str, target: Target) -> bool:
+    """Whether what was measured for the target of a string, such as that of a record, holds for `target`.
+
+    Both generate the same code, and have the same caches; strings of the version before this one say nothing of caches.
+    The number of cores does not matter, since a record has a number of threads, nor does the model of the core.
+
+    >>> stands_for("llvm -mcpu=haswell -mtriple=x86_64-unknown-linux-gnu -num-cores=2", Target.parse("haswell"))
+    True
+    >>> stands_for("llvm -mcpu=haswell -l2=1M", Target.parse("haswell"))
+    False
+    """
+    found = _read_recorded(recorded) if len(recorded) <= _MAX_RECORDED else None
+    if found is None:
+        return False
+    other, has_caches = found
+    return _code_of(other) == _code_of(target) and (not has_caches or other.caches == target.caches)
 
 
-class _Host(NamedTuple):
-    cpu: str
-    changes: tuple[str, ...]
+@lru_cache(maxsize=64)
+def _read_recorded(text: str) -> tuple[Target, bool] | None:
+    """The target of a string, and whether that says what caches it has; None where it is none, or names none."""
+    try:
+        options = syntax.read_options(text)
+        is_named = not syntax.asks_for_this_machine(options)
+        return (Target.parse(text), not options.keys().isdisjoint(syntax.CACHE_OPTIONS)) if is_named else None
+    except CodegenError:
+        return None
 
 
-@lru_cache(maxsize=1)
-def _find_host() -> _Host:
-    from llvmlite import binding
+def _code_of(target: Target) -> tuple[object, ...]:
+    """What decides which code is generated."""
+    return target.triple, target.cpu, target.mattr, target.vector_bytes, target.num_vector_registers
 
-    arch = platform.machine()
-    cpu: str = binding.get_host_cpu_name()
-    found: dict[str, bool] = binding.get_host_cpu_features()
-    if cpu in CPU_FEATURES[arch]:
-        return _Host(cpu, feature_changes(arch, CPU_FEATURES[arch][cpu], found))
-    # A processor newer than our table: what its name promises is unknown, so say everything.
-    return _Host(cpu, tuple(("+" if found[name] else "-") + name for name in IMPLIED[arch] if name in found))
+
+def _vector_bytes(arch: str, enabled: frozenset[str]) -> int:
+    """Of the instruction set."""
+    if arch == "x86_64":
+        return 64 if "avx512f" in enabled else 32 if "avx" in enabled else 16
+    if arch == "riscv64":
+        return 16 if "v" in enabled else 8
+    return 16
+
+
+def _num_vector_registers(arch: str, enabled: frozenset[str]) -> int:
+    """Of the instruction set."""
+    return 16 if arch == "x86_64" and "avx512f" not in enabled else 32
 
 
 @lru_cache(maxsize=64)
 def _enabled_features(arch: str, cpu: str, changes: tuple[str, ...]) -> frozenset[str]:
     return apply_features(arch, CPU_FEATURES[arch].get(cpu, frozenset()), changes)
-
-
-def _canonical_changes(arch: str, cpu: str, changes: tuple[str, ...]) -> tuple[str, ...]:
-    if cpu not in CPU_FEATURES[arch]:
-        return changes
-    promised = CPU_FEATURES[arch][cpu]
-    enabled = apply_features(arch, promised, changes)
-    return feature_changes(arch, promised, {name: name in enabled for name in IMPLIED[arch]})
-
-
-def _read_options(text: str) -> dict[str, str]:
-    words = text.split()
-    if len(words) == 1 and words[0] != "llvm":
-        return _expand_short_name(words[0])
-    if not words or words[0] != "llvm":
-        raise CodegenError(f"a target has the form {SYNTAX!r}; got {text!r}: begin it with 'llvm'")
-    options: dict[str, str] = {}
-    for word in words[1:]:
-        name, equals, value = word.partition("=")
-        if name not in _OPTIONS or not equals or not value:
-            raise CodegenError(f"a target has the form {SYNTAX!r}; got {word!r} in {text!r}: write -option=value")
-        if name in options:
-            raise CodegenError(f"a target gives each option once; got {name} twice in {text!r}: remove one")
-        options[name] = value
-    return options
-
-
-def _expand_short_name(name: str) -> dict[str, str]:
-    if name in CPU_FEATURES:
-        return {"-mtriple": f"{name}-unknown-linux-gnu"}
-    if name == "native" or any(name in table for table in CPU_FEATURES.values()):
-        return {"-mcpu": name}
-    known = ["native", *CPU_FEATURES, *(cpu for table in CPU_FEATURES.values() for cpu in table)]
-    raise CodegenError(
-        f"a target of one word names a processor or an architecture; got {name!r}: {_suggest(name, known)}, "
-        f"or write {SYNTAX!r}"
-    )
-
-
-def _find_arch(options: dict[str, str]) -> str:
-    triple = options.get("-mtriple")
-    if triple is not None:
-        match = _TRIPLE.fullmatch(triple)
-        if match is None:
-            raise CodegenError(
-                "a triple is ARCH-VENDOR-SYSTEM[-ABI] with one of the architectures x86_64, aarch64, riscv64 and the "
-                f"systems linux, freebsd, none; got {triple!r}: write for example aarch64-unknown-linux-gnu"
-            )
-        return match[1]
-    host_arch = platform.machine()
-    cpu = options.get("-mcpu", "native")
-    if cpu != "generic" and cpu not in CPU_FEATURES.get(host_arch, {}):
-        for arch, table in CPU_FEATURES.items():
-            if cpu in table:
-                return arch
-    if host_arch not in CPU_FEATURES:
-        raise CodegenError(
-            f"code is generated for {', '.join(CPU_FEATURES)}; this machine is {host_arch}: "
-            "name a target of one of those architectures"
-        )
-    return host_arch
-
-
-def _find_cpu(arch: str, options: dict[str, str]) -> tuple[str, tuple[str, ...]]:
-    cpu = options.get("-mcpu", "generic" if "-mtriple" in options else "native")
-    on_host = arch == platform.machine()
-    if cpu == "native":
-        if not on_host:
-            raise CodegenError(
-                f"-mcpu=native is the processor at hand, which is {platform.machine()}; got it with the triple "
-                f"{options['-mtriple']!r}: name a processor, such as -mcpu={GENERIC_CPU[arch]}"
-            )
-        return _find_host()
-    if cpu == "generic":
-        return GENERIC_CPU[arch], ()
-    if cpu not in CPU_FEATURES[arch] and not (on_host and cpu == _find_host().cpu):
-        raise CodegenError(
-            f"-mcpu names an {arch} processor that is known here; got {cpu!r}: {_suggest(cpu, CPU_FEATURES[arch])}, "
-            f"or use -mcpu={GENERIC_CPU[arch]} with -mattr"
-        )
-    return cpu, ()
-
-
-def _check_features(arch: str, text: str) -> tuple[str, ...]:
-    changes = tuple(text.split(",")) if text else ()
-    for change in changes:
-        if change[:1] not in ("+", "-") or change[1:] not in IMPLIED[arch]:
-            raise CodegenError(
-                f"-mattr lists features of {arch}, each with + or -; got {change!r} in {text!r}: "
-                f"{_suggest(change.lstrip('+-'), IMPLIED[arch])}"
-            )
-    return changes
-
-
-def _count_cores(arch: str, options: dict[str, str]) -> int:
-    text = options.get("-num-cores")
-    if text is None:
-        return len(os.sched_getaffinity(0)) if arch == platform.machine() else 1
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise CodegenError(f"-num-cores is a whole number of at least 1; got {text!r}: write for example -num-cores=2")
-    return int(text)
-
-
-def _suggest(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}" if near else f"use one such as {', '.join(list(known)[:8])}"

@@ -19,6 +19,7 @@ from tilewright.records import (
     Record,
     RecordLog,
     applicable,
+    for_target,
     group_by_task,
     in_names_of,
     latest,
@@ -181,7 +182,7 @@ class Tuner:
 
     def resume(self, records: Iterable[Record]) -> None:
         """Take up those of the records that are of this task, target and number of threads: they count as trials."""
-        mine = latest(in_names_of(self.task, group_by_task(records).get(self.key, [])))
+        mine = latest(in_names_of(self.task, group_by_task(for_target(records, self.target)).get(self.key, [])))
         found: list[tuple[Record, Candidate]] = []
         unusable: list[tuple[Record, TilewrightError]] = []
         for record in mine:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tilewright.cost_model.analytical import score_schedule
 from tilewright.features import Hardware
-from tilewright.records import WARM, Record, find_programs, group_by_task
+from tilewright.records import WARM, Record, find_programs, for_target, group_by_task
 from tilewright.schedule import Trace
 from tilewright.search.operators import mutate
 from tilewright.space import Population, Sketch, SpaceOptions, derive, plain_schedule
@@ -53,12 +53,13 @@ def estimated_latency_s(sketches: Sequence[Sketch], target: Target, threads: int
     if score == -np.inf:
         plain = plain_schedule(sketches[0].task, target, threads)
         score = float(score_schedule(plain, 1, Hardware.from_target(target, threads))[0])
-    return float(np.exp(-score))
+    return float(np.exp(-score)) / target.core.clock_hz
 
 
 def best_trace(records: Iterable[Record], task: Task, target: Target, threads: int, context: str = WARM) -> Trace:
     """The fastest recorded program of a task, in `context` if any was, or the default where none is recorded."""
-    found = find_programs(task, group_by_task(records), target, threads, context).best
+    groups = group_by_task(for_target(records, target))
+    found = find_programs(task, groups, target, threads, context).best
     return default_trace(task, target, threads) if found is None else found.trace
 
 

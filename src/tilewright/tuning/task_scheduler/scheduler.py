@@ -16,7 +16,7 @@ from tilewright.arguments import file_path, seconds, whole_number
 from tilewright.cost_model import CostModel, find
 from tilewright.errors import NoValidCandidateError, UsageError
 from tilewright.measure import Measurement, MeasureOptions, Measurer
-from tilewright.records import Key, Record, RecordLog, group_by_task
+from tilewright.records import Key, Record, RecordLog, for_target, group_by_task
 from tilewright.search import SearchStrategy, find_strategy
 from tilewright.target import Target, checked_threads
 from tilewright.te import Task
@@ -160,7 +160,7 @@ class TaskScheduler:
         )
 
     def _resume(self, jobs: Sequence[Job], log: RecordLog) -> None:
-        by_task = group_by_task(log.read())
+        by_task = group_by_task(for_target(log.read(), self.target))
         for job in jobs:
             job.resume(by_task.get(Key(job.task.hash, str(self.target), self.threads), []))
 

@@ -6,15 +6,13 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from llvmlite import binding
 
 from tilewright import CodegenError
-from tilewright.target import Target
+from tilewright.target import Caches, Target
 from tilewright.target.cpus import CPU_FEATURES, GENERIC_CPU, IMPLIED, apply_features
-from tilewright.target.target import Caches, read_caches
 
 # text, architecture, vector bytes, vector registers, fused multiply-add, float16 conversion
 MACHINES = [
@@ -36,14 +34,41 @@ MACHINES = [
     ("llvm -mtriple=riscv64-unknown-linux-gnu -mattr=+v", "riscv64", 16, 32, True, False),
 ]
 
+HASWELL = "llvm -mcpu=haswell -mtriple=x86_64-unknown-linux-gnu"
+INTEL_CACHES = "-l1d=32K -l2=256K -l3=8M -line=64"
+ARM_CACHES = "-l1d=32K -l2=512K -l3=4M -line=64"
+FUTURE = (
+    "llvm -mcpu=future9 -mtriple=riscv64-unknown-linux-gnu "
+    "-mattr=+m,+a,+f,+d,+c,-zba,-zbb,-zbs,-zfhmin,-zfh,+v -num-cores=1 -l1d=32K -l2=512K -l3=2M -line=64"
+)
+
 CANONICAL = [
-    ("haswell", "llvm -mcpu=haswell -mtriple=x86_64-unknown-linux-gnu"),
-    ("llvm -mcpu=haswell -mattr=+avx2,+fma", "llvm -mcpu=haswell -mtriple=x86_64-unknown-linux-gnu"),
-    ("llvm -mattr=-fma,-avx2 -mcpu=haswell", "llvm -mcpu=haswell -mtriple=x86_64-unknown-linux-gnu -mattr=-fma,-avx2"),
-    ("aarch64", "llvm -mcpu=generic -mtriple=aarch64-unknown-linux-gnu"),
-    ("llvm -mcpu=cortex-a76", "llvm -mcpu=cortex-a76 -mtriple=aarch64-unknown-linux-gnu"),
-    ("llvm -mtriple=aarch64-none-none", "llvm -mcpu=generic -mtriple=aarch64-none-none"),
-    ("riscv64", "llvm -mcpu=generic-rv64 -mtriple=riscv64-unknown-linux-gnu"),
+    ("haswell", f"{HASWELL} -num-cores=1 {INTEL_CACHES}"),
+    ("llvm -mcpu=haswell -mattr=+avx2,+fma", f"{HASWELL} -num-cores=1 {INTEL_CACHES}"),
+    ("llvm -mattr=-fma,-avx2 -mcpu=haswell", f"{HASWELL} -mattr=-fma,-avx2 -num-cores=1 {INTEL_CACHES}"),
+    ("llvm -l3=6144K -line=64 -mcpu=haswell", f"{HASWELL} -num-cores=1 -l1d=32K -l2=256K -l3=6M -line=64"),
+    ("llvm -mcpu=haswell -l3=0", f"{HASWELL} -num-cores=1 -l1d=32K -l2=256K -l3=0 -line=64"),
+    ("llvm -mcpu=haswell -l2=1000", f"{HASWELL} -num-cores=1 -l1d=32K -l2=1000 -l3=8M -line=64"),
+    ("llvm -mcpu=haswell -vector-bits=256 -vector-registers=16", f"{HASWELL} -num-cores=1 {INTEL_CACHES}"),
+    (
+        "llvm -vector-registers=12 -mcpu=haswell -vector-bits=128",
+        f"{HASWELL} -num-cores=1 {INTEL_CACHES} -vector-bits=128 -vector-registers=12",
+    ),
+    (
+        "llvm -mcpu=haswell -core=window:224,mad_latency:5.25,loads_per_cycle:2.0",
+        f"{HASWELL} -num-cores=1 {INTEL_CACHES} -core=mad_latency:5.25,window:224",
+    ),
+    ("aarch64", f"llvm -mcpu=generic -mtriple=aarch64-unknown-linux-gnu -num-cores=1 {ARM_CACHES}"),
+    ("llvm -mtriple=aarch64-none-none", f"llvm -mcpu=generic -mtriple=aarch64-none-none -num-cores=1 {ARM_CACHES}"),
+    (
+        "raspberry-pi-5",
+        "llvm -mcpu=cortex-a76 -mtriple=aarch64-unknown-linux-gnu -num-cores=4 -l1d=64K -l2=512K -l3=2M -line=64",
+    ),
+    (
+        "a64fx",
+        "llvm -mcpu=a64fx -mtriple=aarch64-unknown-linux-gnu -num-cores=1 -l1d=64K -l2=8M -l3=0 -line=256",
+    ),
+    (FUTURE, FUTURE),
 ]
 
 MISTAKES = [
@@ -65,8 +90,32 @@ MISTAKES = [
     ("llvm -mcpu=haswell -mattr=avx512f", "each with \\+ or -; got 'avx512f'"),
     ("llvm -mcpu=haswell -mattr=+avx513f", "did you mean avx512f"),
     ("llvm -mcpu=haswell -mattr=+neon", "got '\\+neon'"),
-    ("llvm -mcpu=haswell -num-cores=0", "at least 1; got '0'"),
+    ("llvm -mcpu=generic", "got 'generic'.*-mtriple"),
+    (FUTURE.replace("+m,", ""), "got 'future9'"),
+    (FUTURE.replace("future9", "../x"), "got '../x'"),
+    ("llvm -mcpu=haswell -num-cores=0", "at least 1 .*got '0'"),
     ("llvm -mcpu=haswell -num-cores=two", "got 'two'"),
+    ("llvm -mcpu=haswell -num-cores=" + "9" * 5000, "got '999"),
+    ("llvm -mcpu=haswell -num-cores=٣", "got '٣'"),
+    ("llvm -mcpu=haswell -l2=256k", "got '256k': write for example -l2=256K"),
+    ("llvm -mcpu=haswell -l2=-1", "got '-1'"),
+    ("llvm -mcpu=haswell -l2=1e3", "got '1e3'"),
+    ("llvm -mcpu=haswell -l1d=0", "which every processor has.*-l1d=0"),
+    ("llvm -mcpu=haswell -l3=9999G", "no cache exceeds 1024G; got"),
+    ("llvm -mcpu=haswell -line=48", "a power of two.*-line=48"),
+    ("llvm -mcpu=haswell -line=0", "a power of two.*-line=0"),
+    ("llvm -mcpu=haswell -line=1M -l1d=1M", "at most 4096"),
+    ("llvm -mcpu=haswell -vector-bits=512", "at most 256; got '512'"),
+    ("llvm -mcpu=haswell -vector-bits=192", "a power of two; got 192"),
+    ("llvm -mcpu=haswell -vector-bits=8", "at least 64"),
+    ("llvm -mcpu=haswell -vector-registers=17", "at most 16; got '17'"),
+    ("llvm -mcpu=haswell -core=window", "got 'window'"),
+    ("llvm -mcpu=haswell -core=window:2,window:2", "each name once"),
+    ("llvm -mcpu=haswell -core=windows:2", "no number 'windows'"),
+    ("llvm -mcpu=haswell -core=window:nan", "got 'window:nan'"),
+    ("llvm -mcpu=haswell -core=window:0", "from 1e-06 to 1e\\+12; got 0.0"),
+    ("llvm -mcpu=haswell -core=window:1e999", "got inf"),
+    ("llvm -cores=2", "got '-cores=2'"),
 ]
 
 
@@ -91,10 +140,10 @@ def test_lanes_fill_a_vector_register() -> None:
 @pytest.mark.parametrize(("text", "expected"), CANONICAL)
 def test_text_is_canonical(text: str, expected: str) -> None:
     target = Target.parse(text)
-    assert str(target) == f"{expected} -num-cores={target.num_cores}"
+    assert str(target) == expected
 
 
-@pytest.mark.parametrize("text", [machine[0] for machine in MACHINES] + ["native", "llvm", "llvm -num-cores=7"])
+@pytest.mark.parametrize("text", [row[0] for row in (*MACHINES, *CANONICAL)] + ["native", "llvm", "llvm -num-cores=7"])
 def test_text_survives_parsing(text: str) -> None:
     target = Target.parse(text)
     assert Target.parse(str(target)) == target
@@ -124,30 +173,27 @@ def test_other_machines_are_not_native() -> None:
     assert not Target.parse("llvm -mcpu=x86-64 -mattr=+avx512vp2intersect,+avxvnniint16").is_native
 
 
-def test_cores_default_to_one_on_another_architecture() -> None:
-    other = "riscv64" if platform.machine() != "riscv64" else "aarch64"
-    assert Target.parse(other).num_cores == 1
-    assert Target.parse("llvm -mcpu=haswell -num-cores=12").num_cores == 12
+def test_native_takes_other_options_into_account() -> None:
+    native, other = Target.native(), Target.parse("llvm -mcpu=native -num-cores=77 -l2=3M")
+    assert (other.num_cores, other.l2_bytes, other.cpu, other.l1_bytes) == (77, 3 << 20, native.cpu, native.l1_bytes)
 
 
-def test_caches_grow_with_their_level() -> None:
-    for text in ("native", "aarch64", "riscv64"):
-        target = Target.parse(text)
-        assert 0 < target.cache_line_bytes < target.l1_bytes
-        assert target.l2_bytes == 0 or target.l1_bytes <= target.l2_bytes
+def test_what_a_string_does_not_say_is_the_same_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["haswell", "x86_64", "aarch64", "graviton3", "llvm -mcpu=skylake-avx512 -l2=2M", "spacemit-x60"]
+    here = [Target.parse(text) for text in texts]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0} if here[0].num_cores > 1 else {0, 1, 2})
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert [Target.parse(text) for text in texts] == here
 
 
-def test_caches_are_read_from_sysfs(tmp_path: Path) -> None:
-    default = Caches(1, 2, 3, 4)
-    assert read_caches(tmp_path, default) == default
-    rows = [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "2M")]
-    folder = tmp_path / "cache"
-    for number, (level, kind, size) in enumerate(rows):
-        index = folder / f"index{number}"
-        index.mkdir(parents=True)
-        for name, text in (("level", level), ("type", kind), ("size", size), ("coherency_line_size", "128")):
-            (index / name).write_text(text + "\n")
-    assert read_caches(folder, default) == Caches(48 * 2**10, 2 * 2**20, 0, 128)
+def test_caches_are_those_of_the_processor() -> None:
+    assert Target.parse("znver4").caches == Caches(32 << 10, 1 << 20, 32 << 20, 64)
+    assert Target.parse("llvm -mcpu=znver4 -l3=16M").caches == Caches(32 << 10, 1 << 20, 16 << 20, 64)
+    for arch, table in CPU_FEATURES.items():
+        for cpu in table:
+            target = Target.parse(f"llvm -mcpu={cpu} -mtriple={arch}-unknown-linux-gnu")
+            assert target.caches.are_possible
+            assert target.l2_bytes == 0 or target.l1_bytes < target.l2_bytes
 
 
 def test_importing_and_parsing_do_not_load_llvm() -> None:
