@@ -24,7 +24,6 @@ from benchmarks.machine import describe_machine
 from benchmarks.table import heading, markdown
 from tilewright import workloads
 from tilewright.cost_model import BoostedTrees
-from tilewright.features import population_features
 from tilewright.search import RandomSearch
 from tilewright.space import Population, Sketch, SpaceOptions, derive
 from tilewright.target import Target
@@ -87,20 +86,21 @@ def run(workload: str, population: int, num_learned: int, rounds: int) -> Row:
     """Score populations of every sketch of the workload."""
     target = Target.native()
     sketches = derive(workloads.parse(workload), SpaceOptions(target, THREADS))
-    scoring = Scoring(target, THREADS, BoostedTrees())
+    model = BoostedTrees()
+    scoring = Scoring(model)
     teach(scoring, sketches, target, num_learned)
     rng = np.random.default_rng(0)
     populations = [sketch.sample(rng, population) for sketch in sketches]
-    features = [population_features(known, scoring.hardware).values for known in populations]
+    features = [model.encoder.encode(known) for known in populations]
 
     def score(position: int) -> object:
         return scoring.scores(populations[position])
 
     def compute_features(position: int) -> object:
-        return population_features(populations[position], scoring.hardware)
+        return model.encoder.encode(populations[position])
 
     def run_trees(position: int) -> object:
-        return scoring.model.predict(features[position])
+        return model.score(features[position])
 
     parts = (score, compute_features, run_trees)
     times_s: list[list[float]] = [[] for _ in parts]

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tilewright import UsageError
-from tilewright.cost_model import BoostedTrees, Dataset, RandomModel, average_peak_score, pairwise_accuracy
-from tilewright.testing.cost_model_checks import NUM_FEATURES, sum_structured, sum_structured_dataset
+from tilewright.cost_model import BoostedTrees, Examples, RandomModel, average_peak_score, pairwise_accuracy
+from tilewright.testing.cost_model_checks import NUM_FEATURES, sum_structured, sum_structured_examples
 
 
 def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
@@ -23,9 +23,9 @@ def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 def test_learns_a_sum_over_statements() -> None:
     model = BoostedTrees()
-    model.fit(sum_structured_dataset(1500))
+    model.fit_examples(sum_structured_examples(1500))
     features, latencies_s = sum_structured(500, 3, seed=1)
-    scores = model.predict(features)
+    scores = model.score(features)
     assert rank_correlation(scores, 1 / latencies_s) > 0.9
     assert pairwise_accuracy(scores, 1 / latencies_s) > 0.85
     assert average_peak_score(scores, 1 / latencies_s, 16) > 0.9
@@ -34,9 +34,9 @@ def test_learns_a_sum_over_statements() -> None:
 def test_ranks_better_than_chance_after_one_round() -> None:
     features, latencies_s = sum_structured(500, 3, seed=1)
     trees, blind = BoostedTrees(), RandomModel()
-    trees.fit(sum_structured_dataset(32))
-    assert pairwise_accuracy(trees.predict(features), 1 / latencies_s) > 0.6
-    assert abs(pairwise_accuracy(blind.predict(features), 1 / latencies_s) - 0.5) < 0.05
+    trees.fit_examples(sum_structured_examples(32))
+    assert pairwise_accuracy(trees.score(features), 1 / latencies_s) > 0.6
+    assert abs(pairwise_accuracy(blind.score(features), 1 / latencies_s) - 0.5) < 0.05
 
 
 def test_compares_programs_with_different_numbers_of_statements() -> None:
@@ -44,9 +44,9 @@ def test_compares_programs_with_different_numbers_of_statements() -> None:
     features = [f for group, _ in groups for f in group]
     latencies_s = np.concatenate([latencies for _, latencies in groups])
     model = BoostedTrees()
-    model.fit(Dataset.build(features, latencies_s.tolist(), ["task"] * len(features)))
+    model.fit_examples(Examples.build(features, latencies_s.tolist(), ["task"] * len(features)))
     held_out = [sum_structured(200, num, seed=10 + num) for num in (2, 3, 5)]
-    scores = np.concatenate([model.predict(group) for group, _ in held_out])
+    scores = np.concatenate([model.score(group) for group, _ in held_out])
     assert rank_correlation(scores, 1 / np.concatenate([latencies for _, latencies in held_out])) > 0.9
 
 
@@ -55,8 +55,8 @@ def test_a_program_of_many_equal_statements_does_not_overshoot() -> None:
     column = rng.integers(0, 2, 100).astype(np.float32)
     features = np.broadcast_to(column[:, np.newaxis, np.newaxis], (100, 40, 2))
     model = BoostedTrees()
-    model.fit(Dataset.build(list(features), (1.0 + column).tolist(), ["task"] * 100))
-    np.testing.assert_allclose(model.predict(features), 1 / (1.0 + column), atol=0.02)
+    model.fit_examples(Examples.build(list(features), (1.0 + column).tolist(), ["task"] * 100))
+    np.testing.assert_allclose(model.score(features), 1 / (1.0 + column), atol=0.02)
 
 
 def test_the_error_on_fast_programs_weighs_more() -> None:
@@ -65,10 +65,10 @@ def test_the_error_on_fast_programs_weighs_more() -> None:
     latencies_s = [1.0, 1.0, 10.0, 1.0] * 25
     weighted, even = BoostedTrees(), BoostedTrees(min_weight=1.0)
     for model in (weighted, even):
-        model.fit(Dataset.build(features, latencies_s, ["task"] * 100))
+        model.fit_examples(Examples.build(features, latencies_s, ["task"] * 100))
     ambiguous = np.zeros((1, 1, 1), np.float32)
-    assert even.predict(ambiguous)[0] == pytest.approx((1.0 + 0.1) / 2, abs=0.02)
-    assert weighted.predict(ambiguous)[0] == pytest.approx((1.0 * 1.0 + 0.1 * 0.1) / 1.1, abs=0.02)
+    assert even.score(ambiguous)[0] == pytest.approx((1.0 + 0.1) / 2, abs=0.02)
+    assert weighted.score(ambiguous)[0] == pytest.approx((1.0 * 1.0 + 0.1 * 0.1) / 1.1, abs=0.02)
 
 
 def test_failures_are_learned_to_be_bad() -> None:
@@ -76,48 +76,48 @@ def test_failures_are_learned_to_be_bad() -> None:
     fails = features[:, :, 5].max(axis=1) == 7
     outcomes = [None if fail else latency for fail, latency in zip(fails, latencies_s.tolist(), strict=True)]
     model = BoostedTrees()
-    model.fit(Dataset.build(list(features), outcomes, ["task"] * 400))
-    scores = model.predict(features)
+    model.fit_examples(Examples.build(list(features), outcomes, ["task"] * 400))
+    scores = model.score(features)
     assert scores[fails].mean() < scores[~fails].mean() / 2
 
 
 def test_an_update_approaches_a_fit_on_all_data() -> None:
     features, latencies_s = sum_structured(500, 3, seed=1)
-    everything = sum_structured_dataset(500)
+    everything = sum_structured_examples(500)
     updated, fitted = BoostedTrees(), BoostedTrees()
-    updated.fit(everything.select(np.arange(420)))
-    before = rank_correlation(updated.predict(features), 1 / latencies_s)
-    updated.update(everything)
+    updated.fit_examples(everything.select(np.arange(420)))
+    before = rank_correlation(updated.score(features), 1 / latencies_s)
+    updated.update_examples(everything)
     assert updated.num_updates_ == 1
-    fitted.fit(everything)
-    after = rank_correlation(updated.predict(features), 1 / latencies_s)
+    fitted.fit_examples(everything)
+    after = rank_correlation(updated.score(features), 1 / latencies_s)
     assert after > before
-    assert after > rank_correlation(fitted.predict(features), 1 / latencies_s) - 0.05
+    assert after > rank_correlation(fitted.score(features), 1 / latencies_s) - 0.05
 
 
 def test_an_update_starts_anew_when_the_data_has_outgrown_the_trees() -> None:
     features, _ = sum_structured(50, 3, seed=1)
-    everything = sum_structured_dataset(200)
+    everything = sum_structured_examples(200)
     updated, fitted = BoostedTrees(), BoostedTrees()
-    updated.fit(everything.select(np.arange(100)))
-    updated.update(everything)
-    fitted.fit(everything)
-    np.testing.assert_array_equal(updated.predict(features), fitted.predict(features))
+    updated.fit_examples(everything.select(np.arange(100)))
+    updated.update_examples(everything)
+    fitted.fit_examples(everything)
+    np.testing.assert_array_equal(updated.score(features), fitted.score(features))
 
 
 def test_the_first_update_is_a_fit() -> None:
     features, _ = sum_structured(50, 3, seed=1)
     updated, fitted = BoostedTrees(), BoostedTrees()
-    updated.update(sum_structured_dataset(100))
-    fitted.fit(sum_structured_dataset(100))
-    np.testing.assert_array_equal(updated.predict(features), fitted.predict(features))
+    updated.update_examples(sum_structured_examples(100))
+    fitted.fit_examples(sum_structured_examples(100))
+    np.testing.assert_array_equal(updated.score(features), fitted.score(features))
 
 
 def test_updates_without_new_data_do_not_add_trees_for_ever() -> None:
-    dataset = sum_structured_dataset(50)
+    examples = sum_structured_examples(50)
     model = BoostedTrees()
     for _ in range(20):
-        model.update(dataset)
+        model.update_examples(examples)
     assert model.booster_.num_boosted_rounds() <= 2 * model.num_trees
 
 
@@ -126,28 +126,28 @@ def test_an_update_of_much_data_takes_the_newest_and_a_sample() -> None:
     chosen = model._sample(1000)
     assert len(np.unique(chosen)) == 100
     assert set(range(950, 1000)) <= set(chosen.tolist())
-    dataset = sum_structured_dataset(1000)
-    model.fit(dataset.select(np.arange(900)))
-    model.update(dataset)
+    examples = sum_structured_examples(1000)
+    model.fit_examples(examples.select(np.arange(900)))
+    model.update_examples(examples)
     features, latencies_s = sum_structured(500, 3, seed=1)
-    assert rank_correlation(model.predict(features), 1 / latencies_s) > 0.9
+    assert rank_correlation(model.score(features), 1 / latencies_s) > 0.9
 
 
 def test_the_number_of_features_is_that_of_training() -> None:
     model = BoostedTrees()
-    model.fit(sum_structured_dataset(20))
+    model.fit_examples(sum_structured_examples(20))
     with pytest.raises(UsageError, match=f"has learned from {NUM_FEATURES} features, got 2; fit it anew"):
-        model.predict(np.zeros((1, 3, 2), np.float32))
+        model.score(np.zeros((1, 3, 2), np.float32))
 
 
 def test_an_empty_dataset_is_refused() -> None:
-    with pytest.raises(UsageError, match="at least one program, got an empty dataset"):
-        BoostedTrees().fit(Dataset.build([], [], []))
+    with pytest.raises(UsageError, match="at least one program, got no examples"):
+        BoostedTrees().fit_examples(Examples.build([], [], []))
 
 
 def test_a_file_whose_trees_are_read_otherwise_is_refused(tmp_path: Path) -> None:
     model = BoostedTrees()
-    model.fit(sum_structured_dataset(20))
+    model.fit_examples(sum_structured_examples(20))
     model.save(tmp_path / "model.npz")
     with np.load(tmp_path / "model.npz") as file:
         arrays = {name: file[name] for name in file.files}
@@ -166,13 +166,13 @@ def test_learning_and_scoring_take_milliseconds() -> None:
     """An order of magnitude above what they take, so that only a real loss of speed fails."""
     rng = np.random.default_rng(0)
     features = rng.integers(0, 16, (512, 4, 180)).astype(np.float32)
-    dataset = Dataset.build(list(features), (1.0 + features[:, :, :5].sum(axis=(1, 2))).tolist(), ["task"] * 512)
+    examples = Examples.build(list(features), (1.0 + features[:, :, :5].sum(axis=(1, 2))).tolist(), ["task"] * 512)
     model = BoostedTrees()
-    model.fit(dataset)
+    model.fit_examples(examples)
     start = time.process_time()
-    model.fit(dataset)
+    model.fit_examples(examples)
     assert time.process_time() - start < 1.0
     population = np.tile(features, (4, 1, 1))
     start = time.process_time()
-    model.predict(population)
+    model.score(population)
     assert time.process_time() - start < 0.1

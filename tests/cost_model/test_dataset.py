@@ -1,51 +1,115 @@
-"""Datasets: labels by task, programs of different lengths, and what is refused."""
+"""Datasets hold programs: by task, sketch, device and context, encoded when a model asks for them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from tilewright import UsageError
-from tilewright.cost_model import Dataset
+from tilewright.cost_model import BoostedTrees, Dataset, Measured
+from tilewright.errors import UsageError
+from tilewright.features import ChoicesEncoder, Encoder, StatementEncoder
+from tilewright.space import Population, Sketch, SpaceOptions, derive
+from tilewright.target import Target
+from tilewright.workloads import parse
+
+OPTIONS = SpaceOptions(Target.parse("llvm -mcpu=haswell -num-cores=2"), threads=2)
+GEMM = derive(parse("gmm:32x64x48"), OPTIONS)
+SOFTMAX = derive(parse("gmm:24x24x24"), OPTIONS)
 
 
-def features(*num_statements: int) -> list[np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
-    """Programs whose statements are numbered through."""
-    starts = np.cumsum([0, *num_statements])
-    return [
-        np.repeat(np.arange(start, start + num, dtype=np.float32)[:, np.newaxis], 2, axis=1)
-        for start, num in zip(starts[:-1], num_statements, strict=True)
+def programs(sketch: Sketch, num: int, seed: int = 0) -> Population:
+    return sketch.sample(np.random.default_rng(seed), num)
+
+
+def times(*latencies_s: float) -> NDArray[np.float64]:
+    return np.array(latencies_s)
+
+
+def test_labels_are_relative_to_the_best_of_the_same_task_device_and_context() -> None:
+    elsewhere = derive(parse("gmm:32x64x48"), replace(OPTIONS, threads=1))
+    dataset = Dataset(
+        (
+            Measured(programs(GEMM[0], 2), times(4.0, 2.0)),
+            Measured(programs(GEMM[1], 2), times(1.0, np.inf)),
+            Measured(programs(SOFTMAX[0], 1), times(8.0)),
+            Measured(programs(GEMM[0], 1), times(10.0), context="cold-9M"),
+            Measured(programs(elsewhere[0], 1), times(20.0)),
+        )
+    )
+    examples = dataset.encoded(StatementEncoder())
+    np.testing.assert_array_equal(examples.labels, [0.25, 0.5, 1.0, 0.0, 1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(examples.tasks, [0, 0, 0, 0, 1, 2, 3])
+    assert (len(dataset), dataset.num_valid) == (7, 6)
+
+
+def test_examples_are_the_programs_one_after_the_other() -> None:
+    first, second = programs(GEMM[0], 2), programs(GEMM[-1], 3)
+    dataset = Dataset((Measured(first, times(1, 2)), Measured(second, times(3, 4, 5))))
+    examples = dataset.encoded(StatementEncoder())
+    whole = [*StatementEncoder().encode(first), *StatementEncoder().encode(second)]
+    assert len(examples) == len(whole)
+    for position, values in enumerate(whole):
+        begin, end = examples.offsets[position : position + 2]
+        np.testing.assert_array_equal(examples.values[begin:end], values)
+
+
+def test_programs_are_encoded_once_for_each_encoder() -> None:
+    calls: list[str] = []
+
+    class Counting(ChoicesEncoder):
+        def encode(self, population: Population) -> NDArray[np.float32]:
+            calls.append("encode")
+            return super().encode(population)
+
+    group = Measured(programs(GEMM[0], 3), times(1, 2, 3))
+    for encoder in (Counting(), Counting(), ChoicesEncoder()):
+        Dataset((group,)).encoded(encoder)
+    grown = Dataset((group,)).with_trials(list(programs(GEMM[0], 2, seed=1)), [1.0, None])
+    grown.encoded(Counting())
+    assert len(calls) == 2
+
+
+def test_trials_are_grouped_by_sketch() -> None:
+    candidates = [*programs(GEMM[0], 2), *programs(GEMM[1], 1), *programs(GEMM[0], 1, seed=1)]
+    dataset = Dataset().with_trials(candidates, [1.0, None, 3.0, 4.0], context="cold-9M")
+    assert [group.population.sketch for group in dataset.groups] == [GEMM[0], GEMM[1]]
+    np.testing.assert_array_equal(dataset.groups[0].latencies_s, [1.0, np.inf, 4.0])
+    assert {group.context for group in dataset.groups} == {"cold-9M"}
+
+
+def test_a_model_learns_from_many_tasks_at_once() -> None:
+    rng = np.random.default_rng(0)
+    groups = [
+        Measured(population, rng.uniform(1.0, 2.0, len(population)))
+        for sketches in (GEMM, SOFTMAX)
+        for population in [programs(sketch, 8) for sketch in sketches[:2]]
     ]
+    model = BoostedTrees()
+    model.fit(Dataset(tuple(groups)))
+    for group in groups:
+        assert np.isfinite(model.predict(group.population)).all()
 
 
-def test_labels_are_relative_to_the_best_of_each_task() -> None:
-    dataset = Dataset.build(features(1, 2, 1, 3, 1), [2.0, 4.0, None, 10.0, 5.0], ["a", "a", "a", "b", "b"])
-    np.testing.assert_array_equal(dataset.labels, [1.0, 0.5, 0.0, 0.5, 1.0])
-    np.testing.assert_array_equal(dataset.tasks, [0, 0, 0, 1, 1])
-    np.testing.assert_array_equal(dataset.num_statements, [1, 2, 1, 3, 1])
-    assert len(dataset) == 5
-    assert dataset.num_features == 2
+def test_nothing_measured_is_an_empty_dataset() -> None:
+    assert len(Dataset()) == Dataset().num_valid == 0
+    assert len(Dataset().encoded(StatementEncoder())) == 0
+    with pytest.raises(UsageError, match="at least one program"):
+        BoostedTrees().fit(Dataset())
 
 
-def test_a_task_of_failures_has_labels_of_zero() -> None:
-    assert Dataset.build(features(1, 1), [None, None], ["a", "a"]).labels.tolist() == [0.0, 0.0]
+def test_each_program_has_a_latency() -> None:
+    with pytest.raises(UsageError, match=r"each of the 3 programs has a latency, got an array of shape \(2,\)"):
+        Measured(programs(GEMM[0], 3), times(1, 2))
 
 
-def test_select_keeps_the_rows_of_each_program_together() -> None:
-    dataset = Dataset.build(features(2, 1, 3), [1.0, 2.0, 4.0], ["a", "a", "a"]).select(np.array([2, 0]))
-    np.testing.assert_array_equal(dataset.values[:, 0], [3, 4, 5, 0, 1])
-    np.testing.assert_array_equal(dataset.offsets, [0, 3, 5])
-    np.testing.assert_array_equal(dataset.labels, [0.25, 1.0])
+def test_encoders_can_be_written_outside() -> None:
+    class Number(Encoder):
+        name = "number"
 
+        def encode(self, population: Population) -> NDArray[np.float32]:
+            return np.ones((len(population), 1, 1), np.float32)
 
-def test_errors() -> None:
-    with pytest.raises(UsageError, match="each program has features, a latency and a task; got 2, 1 and 2"):
-        Dataset.build(features(1, 1), [1.0], ["a", "a"])
-    with pytest.raises(UsageError, match="a latency is above 0, got 0.0; give None for a failure"):
-        Dataset.build(features(1), [0.0], ["a"])
-    with pytest.raises(UsageError, match="at least one row a program"):
-        Dataset.build(features(1, 0), [1.0, 1.0], ["a", "a"])
-    with pytest.raises(UsageError, match="features are finite numbers, got nan in row 1, column 0"):
-        Dataset.build([np.array([[1.0], [np.nan]], np.float32)], [1.0], ["a"])
-    with pytest.raises(UsageError, match="got 2 tasks, 2 offsets"):
-        Dataset(np.zeros((1, 1), np.float32), np.array([0, 1]), np.zeros(1), np.zeros(2, np.int64))
+    assert Dataset((Measured(programs(GEMM[0], 2), times(1, 2)),)).encoded(Number()).values.tolist() == [[1.0], [1.0]]

@@ -8,7 +8,7 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.errors import UsageError
-from tilewright.features import Hardware, population_features
+from tilewright.features import StatementEncoder
 from tilewright.schedule import Schedule
 from tilewright.space import Candidate, Population, Sketch, SpaceOptions, derive
 from tilewright.te import Task
@@ -108,7 +108,7 @@ def test_whether_a_candidate_is_legal_depends_on_it_alone() -> None:
 def test_a_population_of_nobody_has_nothing(sketch: Sketch) -> None:
     nobody = sketch.sample(RNG(0), 0)
     assert len(nobody) == len(nobody.unique()) == len(nobody.legal(TARGET)) == len(list(nobody)) == 0
-    assert len(population_features(nobody, Hardware.from_target(TARGET, 2)).values) == 0
+    assert len(StatementEncoder().encode(nobody)) == 0
 
 
 def test_a_sketch_without_knobs_has_one_candidate() -> None:

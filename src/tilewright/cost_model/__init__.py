@@ -1,14 +1,15 @@
-"""Cost models: given the features of candidates, scores by which to rank them.
+"""Cost models: scores by which to rank the programs of a population.
 
-`base.py` has the interface, `dataset.py` what a model learns from, `metrics.py` how good a ranking is. A model is one
-class in a file of its own; `create` makes one by name, `load` reads one from a file, whichever it is, and `find` takes
-either, or a model.
+`base.py` has the interface, `dataset.py` what a model learns from, `examples.py` the same as arrays, `metrics.py` how
+good a ranking is. A model is one class in a file of its own; `create` makes one by name, `load` reads one from a file,
+whichever it is, and `find` takes either, or a model.
 """
 
 from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.boosted_trees import BoostedTrees
-from tilewright.cost_model.dataset import Dataset
+from tilewright.cost_model.dataset import Dataset, Measured
+from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.metrics import (
     average_peak_score,
     mean_over_tasks,
@@ -24,6 +25,8 @@ __all__ = [
     "BoostedTrees",
     "CostModel",
     "Dataset",
+    "Examples",
+    "Measured",
     "RandomModel",
     "average_peak_score",
     "create",

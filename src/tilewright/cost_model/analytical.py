@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost_model.base import CostModel
-from tilewright.cost_model.dataset import Dataset
-from tilewright.features import ESTIMATE, FEATURE_NAMES, Hardware, estimate_cycles, roofline
+from tilewright.cost_model.examples import Examples
+from tilewright.features import Encoder, EstimateEncoder, Hardware, estimate_cycles, roofline
 from tilewright.schedule import Schedule
 
 
@@ -19,21 +19,21 @@ from tilewright.schedule import Schedule
 class AnalyticalModel(CostModel):
     """Cycles as the sum over statements of what bounds each; the score is minus their logarithm.
 
-    The statements' features hold the estimate already; `score_schedule` makes it without the other features.
+    `score_schedule` gives the same for a schedule that is of no sketch.
     """
 
     name: ClassVar[str] = "analytical"
+    encoder: ClassVar[Encoder] = EstimateEncoder()
 
     @property
     def is_fitted(self) -> bool:
         return True
 
-    def fit(self, dataset: Dataset) -> None:
+    def fit_examples(self, examples: Examples) -> None:
         """There is nothing to learn."""
 
-    def _predict(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        cycles = np.exp2(features[:, :, FEATURE_NAMES.index(ESTIMATE)].astype(np.float64)) - 1
-        return _score(cycles.sum(axis=1))
+    def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
+        return _score_of((np.exp2(values[:, :, 0].astype(np.float64)) - 1).sum(axis=1))
 
     def _state(self) -> dict[str, NDArray[Any]]:
         return {}
@@ -54,8 +54,8 @@ def score_schedule(schedule: Schedule, n: int, hardware: Hardware) -> NDArray[np
     >>> bool(wide > narrow)
     True
     """
-    return _score(estimate_cycles(roofline(schedule, n, hardware), hardware.core).sum(axis=0))
+    return _score_of(estimate_cycles(roofline(schedule, n, hardware), hardware.core).sum(axis=0))
 
 
-def _score(cycles: NDArray[np.float64]) -> NDArray[np.float64]:
+def _score_of(cycles: NDArray[np.float64]) -> NDArray[np.float64]:
     return -np.log(np.maximum(cycles, 1))

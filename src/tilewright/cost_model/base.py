@@ -15,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost_model.dataset import Dataset
+from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
+from tilewright.features import Encoder
+from tilewright.space import Population
 
 FORMAT = "tilewright-cost-model"
 FORMAT_VERSION = 1
@@ -26,40 +29,60 @@ _Model = TypeVar("_Model", bound="CostModel")
 
 @dataclasses.dataclass(kw_only=True, eq=False)
 class CostModel(ABC):
-    """Ranks candidates by their features. A model is a dataclass: its options are the fields that `__init__` takes.
+    """Ranks the programs of a population. A model is a dataclass: its options are the fields that `__init__` takes.
 
     The constructor stores options and does no work. What is learned ends in `_` and is not in `__init__`. Scores are
-    higher for faster programs, and comparable within one task.
+    higher for faster programs, and comparable within one task. A model reads arrays, which its encoder makes.
     """
 
     name: ClassVar[str]
     """What the model is called on the command line and in files."""
+    encoder: ClassVar[Encoder]
+    """What it reads of a program."""
 
     @property
     @abstractmethod
     def is_fitted(self) -> bool:
         """Whether `predict` can be called."""
 
-    @abstractmethod
     def fit(self, dataset: Dataset) -> None:
         """Learn from scratch."""
+        self.fit_examples(dataset.encoded(self.encoder))
 
     def update(self, dataset: Dataset) -> None:
         """Learn from all data so far, of which an earlier call saw a part; cheaper than `fit` where a model can."""
-        self.fit(dataset)
+        self.update_examples(dataset.encoded(self.encoder))
 
-    def predict(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        """A score for each candidate of a population, from features[candidate, statement, feature]."""
-        if features.ndim != 3:
+    def predict(self, population: Population) -> NDArray[np.float64]:
+        """A score for each candidate."""
+        self._check_fitted()  # before the work of encoding
+        if len(population) == 0:
+            return np.zeros(0)
+        return self.score(self.encoder.encode(population))
+
+    @abstractmethod
+    def fit_examples(self, examples: Examples) -> None:
+        """`fit`, of programs that are encoded."""
+
+    def update_examples(self, examples: Examples) -> None:
+        """`update`, of programs that are encoded."""
+        self.fit_examples(examples)
+
+    def score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
+        """A score for each candidate, from what the encoder gives: values[candidate, row, number]."""
+        if values.ndim != 3:
             raise UsageError(
-                f"features of a population are [candidate, statement, feature], got the shape {features.shape}; "
-                f"a single candidate is features[np.newaxis]"
+                f"encoded programs are [candidate, row, number], got the shape {values.shape}; "
+                f"a single candidate is values[np.newaxis]"
             )
+        self._check_fitted()
+        if len(values) == 0:
+            return np.zeros(0)
+        return self._score(values)
+
+    def _check_fitted(self) -> None:
         if not self.is_fitted:
             raise UsageError(f"the cost model {self.name} has learned nothing yet; call fit, or load a model")
-        if len(features) == 0:
-            return np.zeros(0)
-        return self._predict(features)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -89,8 +112,8 @@ class CostModel(ABC):
         return model
 
     @abstractmethod
-    def _predict(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        """`predict` of a fitted model, for at least one candidate."""
+    def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
+        """`score` of a fitted model, for at least one candidate."""
 
     @abstractmethod
     def _state(self) -> dict[str, NDArray[Any]]:

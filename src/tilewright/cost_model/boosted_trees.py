@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost_model.base import CostModel
-from tilewright.cost_model.dataset import Dataset
+from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
+from tilewright.features import Encoder, StatementEncoder
 
 Objective = Callable[[NDArray[np.float32], Any], tuple[NDArray[np.float64], NDArray[np.float64]]]
 
@@ -29,6 +30,7 @@ class BoostedTrees(CostModel):
     """
 
     name: ClassVar[str] = "boosted-trees"
+    encoder: ClassVar[Encoder] = StatementEncoder()
 
     num_trees: int = 40
     num_update_trees: int = 8
@@ -59,32 +61,32 @@ class BoostedTrees(CostModel):
     def is_fitted(self) -> bool:
         return self.columns_ is not None
 
-    def fit(self, dataset: Dataset) -> None:
-        if len(dataset) == 0:
-            raise UsageError("a cost model learns from at least one program, got an empty dataset; measure some first")
-        weights = self._weights(dataset)
-        self.base_ = float(np.average(dataset.labels, weights=weights))
-        self.columns_ = np.flatnonzero(np.ptp(dataset.values, axis=0) > 0)
-        self.num_features_ = dataset.num_features
-        self.num_fitted_ = len(dataset)
+    def fit_examples(self, examples: Examples) -> None:
+        if len(examples) == 0:
+            raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
+        weights = self._weights(examples)
+        self.base_ = float(np.average(examples.labels, weights=weights))
+        self.columns_ = np.flatnonzero(np.ptp(examples.values, axis=0) > 0)
+        self.num_features_ = examples.num_features
+        self.num_fitted_ = len(examples)
         self.num_updates_ = 0
         self.booster_ = None
-        self._boost(dataset, self.num_trees)
+        self._boost(examples, self.num_trees)
 
-    def update(self, dataset: Dataset) -> None:
-        if not self.is_fitted or self._is_outgrown_by(dataset):
-            self.fit(dataset)
+    def update_examples(self, examples: Examples) -> None:
+        if not self.is_fitted or self._is_outgrown_by(examples):
+            self.fit_examples(examples)
             return
         self.num_updates_ += 1
-        if len(dataset) > self.max_update_programs:
-            dataset = dataset.select(self._sample(len(dataset)))
-        self._boost(dataset, self.num_update_trees)
+        if len(examples) > self.max_update_programs:
+            examples = examples.select(self._sample(len(examples)))
+        self._boost(examples, self.num_update_trees)
 
-    def _is_outgrown_by(self, dataset: Dataset) -> bool:
+    def _is_outgrown_by(self, examples: Examples) -> bool:
         """Also when the added trees have become as many as the first ones: predicting takes time for each."""
         return (
-            len(dataset) > self.num_fitted_ * self.refit_growth
-            or dataset.num_features != self.num_features_
+            len(examples) > self.num_fitted_ * self.refit_growth
+            or examples.num_features != self.num_features_
             or (self.num_updates_ + 1) * self.num_update_trees > self.num_trees
         )
 
@@ -95,18 +97,18 @@ class BoostedTrees(CostModel):
         older = rng.choice(num_older, self.max_update_programs - num_newest, replace=False)
         return np.concatenate([np.sort(older), np.arange(num_older, num_programs)])
 
-    def _weights(self, dataset: Dataset) -> NDArray[np.float64]:
-        return np.maximum(dataset.labels, self.min_weight)
+    def _weights(self, examples: Examples) -> NDArray[np.float64]:
+        return np.maximum(examples.labels, self.min_weight)
 
-    def _boost(self, dataset: Dataset, num_trees: int) -> None:
+    def _boost(self, examples: Examples, num_trees: int) -> None:
         assert self.columns_ is not None
         if len(self.columns_) == 0:
             return
         import xgboost
 
-        matrix = xgboost.DMatrix(dataset.values[:, self.columns_], nthread=self.num_threads)
+        matrix = xgboost.DMatrix(examples.values[:, self.columns_], nthread=self.num_threads)
         self.booster_ = xgboost.train(
-            self._parameters(), matrix, num_trees, obj=self._objective(dataset), xgb_model=self.booster_
+            self._parameters(), matrix, num_trees, obj=self._objective(examples), xgb_model=self.booster_
         )
 
     def _parameters(self) -> dict[str, Any]:
@@ -123,32 +125,32 @@ class BoostedTrees(CostModel):
             "verbosity": 0,
         }
 
-    def _objective(self, dataset: Dataset) -> Objective:
+    def _objective(self, examples: Examples) -> Objective:
         """Gradients of weight / 2 * (base + sum of statement scores - label)^2, by statement score.
 
         The second derivative is the weight. Where all statements of a program are in one leaf, its score moves by as
         many times the leaf's step; a larger second derivative keeps many of them from overshooting.
         """
-        counts, starts = dataset.num_statements, dataset.offsets[:-1]
-        weights = self._weights(dataset)
+        counts, starts = examples.num_statements, examples.offsets[:-1]
+        weights = self._weights(examples)
         curvature = np.repeat(weights * np.maximum(1.0, self.learning_rate * counts), counts)
 
         def objective(scores: NDArray[np.float32], _: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            error = self.base_ + np.add.reduceat(scores, starts, dtype=np.float64) - dataset.labels
+            error = self.base_ + np.add.reduceat(scores, starts, dtype=np.float64) - examples.labels
             return np.repeat(weights * error, counts), curvature
 
         return objective
 
-    def _predict(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.columns_ is not None
-        num_candidates, num_statements, num_features = features.shape
+        num_candidates, num_statements, num_features = values.shape
         if num_features != self.num_features_:
             raise UsageError(
                 f"the cost model has learned from {self.num_features_} features, got {num_features}; fit it anew"
             )
         if self.booster_ is None:
             return np.full(num_candidates, self.base_)
-        rows = features.reshape(-1, num_features)[:, self.columns_]
+        rows = values.reshape(-1, num_features)[:, self.columns_]
         scores: NDArray[np.float32] = self.booster_.inplace_predict(rows, predict_type="margin")
         totals: NDArray[np.float64] = scores.reshape(num_candidates, num_statements).sum(axis=1, dtype=np.float64)
         return totals + self.base_

@@ -1,99 +1,90 @@
-"""What a cost model learns from: the features of measured programs, and how fast each was."""
+"""What a cost model learns from: measured programs, by task, sketch, device and context.
+
+A dataset holds programs, and not what a model reads of them: any encoder computes that from the programs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
+from tilewright.features import Encoder
+from tilewright.space import Candidate, Population
+
+WARM = "warm"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Programs of one sketch, and how long each ran on the device of the sketch; infinite for a failure."""
+
+    population: Population
+    latencies_s: NDArray[np.float64]
+    context: str = WARM
+    _encoded: dict[Encoder, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.latencies_s.shape != (len(self.population),):
+            raise UsageError(
+                f"each of the {len(self.population)} programs has a latency, got an array of shape "
+                f"{self.latencies_s.shape}; give one number for each"
+            )
+
+    def __len__(self) -> int:
+        return len(self.population)
+
+    @property
+    def subject(self) -> Hashable:
+        """Latencies of the same subject can be compared: of one task, on one device, in one context."""
+        sketch = self.population.sketch
+        return sketch.task.hash, str(sketch.options.target), sketch.options.threads, self.context
+
+    def encoded(self, encoder: Encoder) -> NDArray[np.float32]:
+        """The programs as the encoder has them, which are computed once."""
+        if encoder not in self._encoded:
+            self._encoded[encoder] = encoder.encode(self.population)
+        return self._encoded[encoder]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
-    """Programs in the order they were measured. Program p has the rows offsets[p] to offsets[p + 1] of `values`.
+    """Groups of programs, in the order in which they were measured."""
 
-    A row is a statement; programs may have different numbers of them. A label is the throughput relative to the best
-    program of the same task: 1 for the best, 0 for a failure.
-
-    >>> features = [np.zeros((2, 3), np.float32), np.ones((1, 3), np.float32)]
-    >>> Dataset.build(features, latencies_s=[0.5, 1.0], tasks=["gemm", "gemm"]).labels
-    array([1. , 0.5])
-    """
-
-    values: NDArray[np.float32]
-    offsets: NDArray[np.int64]
-    labels: NDArray[np.float64]
-    tasks: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        num = len(self.labels)
-        if self.values.ndim != 2 or len(self.tasks) != num or len(self.offsets) != num + 1:
-            raise UsageError(
-                f"a dataset of {num} labels has as many tasks, one offset more and two-dimensional values; got "
-                f"{len(self.tasks)} tasks, {len(self.offsets)} offsets and values of shape {self.values.shape}"
-            )
-        if self.offsets[0] != 0 or self.offsets[-1] != len(self.values) or np.any(np.diff(self.offsets) < 1):
-            raise UsageError(
-                f"the offsets of a dataset rise from 0 to its {len(self.values)} rows, at least one row a program; "
-                f"got {self.offsets}"
-            )
-        if not np.isfinite(self.values).all():
-            row, column = np.argwhere(~np.isfinite(self.values))[0]
-            raise UsageError(
-                f"features are finite numbers, got {self.values[row, column]} in row {row}, column {column}; "
-                f"mend the feature or leave the program out"
-            )
-
-    @classmethod
-    def build(
-        cls,
-        features: Sequence[NDArray[np.float32]],
-        latencies_s: Sequence[float | None],
-        tasks: Sequence[Hashable],
-    ) -> Dataset:
-        """From float32[statements, F] a program, its latency (None for a failure) and any name of its task."""
-        if not len(features) == len(latencies_s) == len(tasks):
-            raise UsageError(
-                f"each program has features, a latency and a task; got {len(features)}, {len(latencies_s)} "
-                f"and {len(tasks)}"
-            )
-        numbers: dict[Hashable, int] = {}
-        ids = np.array([numbers.setdefault(task, len(numbers)) for task in tasks], np.int64)
-        latencies = np.array([np.inf if latency is None else latency for latency in latencies_s], np.float64)
-        offsets = np.zeros(len(features) + 1, np.int64)
-        np.cumsum([len(f) for f in features], out=offsets[1:])
-        values = np.concatenate(features, dtype=np.float32) if features else np.zeros((0, 0), np.float32)
-        return cls(values, offsets, _relative_throughput(latencies, ids), ids)
+    groups: tuple[Measured, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return sum(map(len, self.groups))
 
     @property
-    def num_features(self) -> int:
-        return int(self.values.shape[1])
+    def num_valid(self) -> int:
+        """How many programs ran."""
+        return sum(int(np.isfinite(group.latencies_s).sum()) for group in self.groups)
 
-    @property
-    def num_statements(self) -> NDArray[np.int64]:
-        """The rows of each program."""
-        return np.diff(self.offsets)
+    def with_trials(
+        self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None], context: str = WARM
+    ) -> Dataset:
+        """The dataset with more programs; None is the latency of a failure."""
+        return Dataset((*self.groups, *_grouped(candidates, latencies_s, context)))
 
-    def select(self, programs: NDArray[np.int64]) -> Dataset:
-        """The given programs alone, in that order, with their labels as they are."""
-        counts = self.num_statements[programs]
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[programs] - offsets[:-1], counts)
-        return Dataset(self.values[rows], offsets, self.labels[programs], self.tasks[programs])
+    def encoded(self, encoder: Encoder) -> Examples:
+        """What a model with this encoder learns from. Labels are relative to the best of each subject."""
+        values = [group.encoded(encoder) for group in self.groups]
+        numbers: dict[Hashable, int] = {}
+        tasks = [numbers.setdefault(group.subject, len(numbers)) for group in self.groups]
+        return Examples.of_groups(values, [group.latencies_s for group in self.groups], tasks)
 
 
-def _relative_throughput(latencies_s: NDArray[np.float64], tasks: NDArray[np.int64]) -> NDArray[np.float64]:
-    if not (latencies_s > 0).all():
-        raise UsageError(f"a latency is above 0, got {latencies_s.min()}; give None for a failure")
-    best = np.full(tasks.max(initial=-1) + 1, np.inf)
-    np.minimum.at(best, tasks, latencies_s)
-    is_measured = np.isfinite(latencies_s)
-    labels = np.zeros(len(latencies_s))
-    labels[is_measured] = best[tasks[is_measured]] / latencies_s[is_measured]
-    return labels
+def _grouped(candidates: Sequence[Candidate], latencies_s: Sequence[float | None], context: str) -> Iterable[Measured]:
+    for sketch in dict.fromkeys(candidate.sketch for candidate in candidates):
+        mine = [n for n, candidate in enumerate(candidates) if candidate.sketch is sketch]
+        times = [latencies_s[n] for n in mine]
+        yield Measured(
+            Population.of([candidates[n] for n in mine]),
+            np.array([np.inf if latency_s is None else latency_s for latency_s in times]),
+            context,
+        )

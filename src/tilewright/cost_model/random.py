@@ -1,4 +1,4 @@
-"""A model that knows nothing, to compare with: a candidate's score is a number drawn for its features."""
+"""A model that knows nothing, to compare with: a candidate's score is a number drawn for its choices."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost_model.base import CostModel
-from tilewright.cost_model.dataset import Dataset
+from tilewright.cost_model.examples import Examples
+from tilewright.features import ChoicesEncoder, Encoder
 
 
 @dataclass(kw_only=True, eq=False)
 class RandomModel(CostModel):
-    """Scores in [0, 1) that depend on the seed and on the bits of the features, and on nothing else.
+    """Scores in [0, 1) that depend on the seed and on the choices of the candidate, and on nothing else.
 
     So the same candidate always has the same score, as with every other model.
     """
 
     name: ClassVar[str] = "random"
+    encoder: ClassVar[Encoder] = ChoicesEncoder()
 
     seed: int = 0
 
@@ -28,11 +30,11 @@ class RandomModel(CostModel):
     def is_fitted(self) -> bool:
         return True
 
-    def fit(self, dataset: Dataset) -> None:
+    def fit_examples(self, examples: Examples) -> None:
         """There is nothing to learn."""
 
-    def _predict(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        bits = np.ascontiguousarray(features, np.float32).view(np.uint32).reshape(len(features), -1)
+    def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
+        bits = np.ascontiguousarray(values, np.float32).view(np.uint32).reshape(len(values), -1)
         rng = np.random.default_rng(self.seed)
         factors = rng.integers(1, 2**63, bits.shape[1], np.uint64) | np.uint64(1)
         mixed = bits.astype(np.uint64) @ factors

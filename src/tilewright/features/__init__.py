@@ -1,7 +1,8 @@
-"""What cost models see of a schedule: features of its statements, for one candidate or a whole population."""
+"""What cost models see of programs: encoders of populations, and the loop analysis behind them."""
 
 from tilewright.features.accesses import READ, READ_WRITE, WRITE, Access
 from tilewright.features.analysis import Statement, Traffic, analyze, traffic
+from tilewright.features.encoders import ChoicesEncoder, Encoder, EstimateEncoder, StatementEncoder, hardware_of
 from tilewright.features.hardware import Hardware
 from tilewright.features.roofline import Bounds, bounds_of, estimate_cycles, roofline
 from tilewright.features.statements import (
@@ -10,7 +11,6 @@ from tilewright.features.statements import (
     FEATURE_NAMES,
     FeatureTable,
     access_features,
-    population_features,
     raw_features,
     statement_features,
     table_of,
@@ -25,15 +25,19 @@ __all__ = [
     "WRITE",
     "Access",
     "Bounds",
+    "ChoicesEncoder",
+    "Encoder",
+    "EstimateEncoder",
     "FeatureTable",
     "Hardware",
     "Statement",
+    "StatementEncoder",
     "Traffic",
     "access_features",
     "analyze",
     "bounds_of",
     "estimate_cycles",
-    "population_features",
+    "hardware_of",
     "raw_features",
     "roofline",
     "statement_features",

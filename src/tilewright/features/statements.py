@@ -27,7 +27,6 @@ from tilewright.features.regions import Floats
 from tilewright.features.roofline import bounds_of, estimate_cycles
 from tilewright.features.unrolling import Booleans
 from tilewright.schedule import PARALLEL, VECTORIZE, Schedule
-from tilewright.space import Population
 
 Columns: TypeAlias = "list[tuple[str, Floats | float]]"
 
@@ -71,11 +70,6 @@ def statement_features(schedule: Schedule, n: int, hardware: Hardware) -> Featur
     (3, 1)
     """
     return table_of(analyze(schedule, n, hardware), n, hardware)
-
-
-def population_features(population: Population, hardware: Hardware) -> FeatureTable:
-    """The features of every executed statement of the programs of a population."""
-    return statement_features(population.schedule, len(population), hardware)
 
 
 def table_of(statements: list[Statement], n: int, hardware: Hardware) -> FeatureTable:

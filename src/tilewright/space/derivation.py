@@ -44,7 +44,7 @@ def derive(task: Task, options: SpaceOptions, rules: Sequence[Rule] = DEFAULT_RU
         sketch = _finished(state, f"sketch {len(sketches)}")
         if sketch is not None:
             sketches.append(sketch)
-    return sketches or [Sketch(task, plain_schedule(task, options.target, options.threads).steps, "plain")]
+    return sketches or [Sketch(task, plain_schedule(task, options.target, options.threads).steps, options, "plain")]
 
 
 def _some(states: list[SketchState], most: int) -> list[SketchState]:
@@ -83,7 +83,7 @@ def _applied(rule: Rule, state: SketchState, name: str) -> list[SketchState] | N
 def _finished(state: SketchState, name: str) -> Sketch | None:
     """The sketch of a state; None where it cannot be applied."""
     try:
-        sketch = Sketch(state.task, finish(state).steps, name)
+        sketch = Sketch(state.task, finish(state).steps, state.options, name)
         _ = sketch.sample(np.random.default_rng(0), _NUM_CANDIDATES_TO_TRY).schedule
     except _MISFITS as error:
         _LOGGER.debug("a sketch of task %s cannot be applied: %r", state.task.name, error)

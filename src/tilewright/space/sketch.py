@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.schedule import Step, Trace
+from tilewright.space.builder import SpaceOptions
 from tilewright.space.knob import Decision, IntArray, Knob, resolve
 from tilewright.space.population import Candidate, Population
 from tilewright.te import Task
@@ -22,9 +23,10 @@ class Sketch:
     Two sketches are two structures, even if their steps are the same.
     """
 
-    def __init__(self, task: Task, steps: tuple[Step, ...], name: str = "") -> None:
+    def __init__(self, task: Task, steps: tuple[Step, ...], options: SpaceOptions, name: str = "") -> None:
         self.task = task
         self.steps = steps
+        self.options = options  # the device that it was derived for
         self.name = name
         self.knobs: tuple[Knob, ...] = tuple(dict.fromkeys(d.knob for step in steps for d in _decisions(step)))
 

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilewright.cost_model import CostModel, Dataset
+from tilewright.cost_model import CostModel, Dataset, Examples, Measured
 from tilewright.errors import UsageError
+from tilewright.testing.encoder_checks import sketches_of
 
 NUM_FEATURES = 12
 
@@ -33,9 +34,9 @@ def sum_structured(num: int, num_statements: int, seed: int) -> tuple[NDArray[np
     return features, (1.0 + np.maximum(compute, memory)).sum(axis=1) * 1e-3
 
 
-def sum_structured_dataset(num: int, num_statements: int = 3, seed: int = 0) -> Dataset:
+def sum_structured_examples(num: int, num_statements: int = 3, seed: int = 0) -> Examples:
     features, latencies_s = sum_structured(num, num_statements, seed)
-    return Dataset.build(list(features), latencies_s.tolist(), ["task"] * num)
+    return Examples.build(list(features), latencies_s.tolist(), ["task"] * num)
 
 
 class CostModelChecks(ABC):
@@ -44,10 +45,19 @@ class CostModelChecks(ABC):
     @abstractmethod
     def make(self) -> CostModel: ...
 
-    def fitted(self, dataset: Dataset | None = None) -> CostModel:
+    def fitted(self, examples: Examples | None = None) -> CostModel:
         model = self.make()
-        model.fit(dataset or sum_structured_dataset(64))
+        model.fit_examples(examples or sum_structured_examples(64))
         return model
+
+    def test_a_population_is_scored_by_what_the_encoder_gives(self) -> None:
+        (sketch, *_) = sketches_of("gemm")
+        population = sketch.sample(np.random.default_rng(0), 9)
+        model = self.make()
+        model.fit(Dataset((Measured(population, np.linspace(1.0, 2.0, 9)),)))
+        scores = model.predict(population)
+        np.testing.assert_array_equal(scores, model.score(model.encoder.encode(population)))
+        assert model.predict(population[:0]).shape == (0,)
 
     def test_the_options_make_the_same_model_and_go_through_json(self) -> None:
         options = self.make().options
@@ -57,61 +67,61 @@ class CostModelChecks(ABC):
         model = self.make()
         if not model.is_fitted:
             with pytest.raises(UsageError, match="has learned nothing yet; call fit"):
-                model.predict(np.zeros((1, 1, NUM_FEATURES), np.float32))
+                model.score(np.zeros((1, 1, NUM_FEATURES), np.float32))
         assert self.fitted().is_fitted
 
     def test_scores_are_one_finite_number_a_candidate(self) -> None:
         features, _ = sum_structured(10, 3, seed=1)
-        scores = self.fitted().predict(features)
+        scores = self.fitted().score(features)
         assert scores.shape == (10,)
         assert scores.dtype == np.float64
         assert np.isfinite(scores).all()
 
     def test_an_empty_population_has_no_scores(self) -> None:
-        assert self.fitted().predict(np.zeros((0, 3, NUM_FEATURES), np.float32)).shape == (0,)
+        assert self.fitted().score(np.zeros((0, 3, NUM_FEATURES), np.float32)).shape == (0,)
 
     def test_features_of_the_wrong_rank_are_refused(self) -> None:
-        with pytest.raises(UsageError, match=r"\[candidate, statement, feature\], got the shape \(3, 12\)"):
-            self.fitted().predict(np.zeros((3, NUM_FEATURES), np.float32))
+        with pytest.raises(UsageError, match=r"\[candidate, row, number\], got the shape \(3, 12\)"):
+            self.fitted().score(np.zeros((3, NUM_FEATURES), np.float32))
 
     def test_a_score_depends_on_the_candidate_alone(self) -> None:
         features, _ = sum_structured(10, 3, seed=1)
         model = self.fitted()
-        scores = model.predict(features)
-        one_by_one = [model.predict(features[i : i + 1])[0] for i in range(len(features))]
+        scores = model.score(features)
+        one_by_one = [model.score(features[i : i + 1])[0] for i in range(len(features))]
         np.testing.assert_array_equal(scores, one_by_one)
-        np.testing.assert_array_equal(scores[::-1], model.predict(features[::-1]))
+        np.testing.assert_array_equal(scores[::-1], model.score(features[::-1]))
 
     def test_predicting_leaves_the_features_as_they_are(self) -> None:
         features, _ = sum_structured(10, 3, seed=1)
         before = features.copy()
-        self.fitted().predict(features)
+        self.fitted().score(features)
         np.testing.assert_array_equal(features, before)
 
     def test_the_same_data_gives_the_same_scores(self) -> None:
         features, _ = sum_structured(10, 3, seed=1)
-        np.testing.assert_array_equal(self.fitted().predict(features), self.fitted().predict(features))
+        np.testing.assert_array_equal(self.fitted().score(features), self.fitted().score(features))
 
     def test_fit_forgets_what_was_learned_before(self) -> None:
         features, _ = sum_structured(10, 3, seed=1)
-        model = self.fitted(sum_structured_dataset(50, seed=2))
-        model.fit(sum_structured_dataset(64))
-        np.testing.assert_array_equal(model.predict(features), self.fitted().predict(features))
+        model = self.fitted(sum_structured_examples(50, seed=2))
+        model.fit_examples(sum_structured_examples(64))
+        np.testing.assert_array_equal(model.score(features), self.fitted().score(features))
 
     def test_programs_may_have_different_numbers_of_statements(self) -> None:
         three, latencies_3 = sum_structured(20, 3, seed=1)
         two, latencies_2 = sum_structured(20, 2, seed=2)
         latencies_s = [*latencies_3.tolist(), *latencies_2.tolist()]
-        model = self.fitted(Dataset.build([*three, *two], latencies_s, ["task"] * 40))
-        assert np.isfinite(model.predict(three)).all()
-        assert np.isfinite(model.predict(two)).all()
+        model = self.fitted(Examples.build([*three, *two], latencies_s, ["task"] * 40))
+        assert np.isfinite(model.score(three)).all()
+        assert np.isfinite(model.score(two)).all()
 
     @pytest.mark.parametrize("latency_s", [None, 1.0])
     @pytest.mark.parametrize("num", [1, 5])
     def test_little_or_failed_data_gives_finite_scores(self, latency_s: float | None, num: int) -> None:
         features, _ = sum_structured(num, 3, seed=1)
-        model = self.fitted(Dataset.build(list(features), [latency_s] * num, ["task"] * num))
-        assert np.isfinite(model.predict(features)).all()
+        model = self.fitted(Examples.build(list(features), [latency_s] * num, ["task"] * num))
+        assert np.isfinite(model.score(features)).all()
 
     def test_a_saved_model_gives_the_same_scores_and_learns_on_alike(self, tmp_path: Path) -> None:
         features, _ = sum_structured(10, 3, seed=1)
@@ -119,10 +129,10 @@ class CostModelChecks(ABC):
         model.save(tmp_path / "model")
         loaded = type(model).load(tmp_path / "model")
         assert loaded.options == model.options
-        np.testing.assert_array_equal(loaded.predict(features), model.predict(features))
+        np.testing.assert_array_equal(loaded.score(features), model.score(features))
         for one in (model, loaded):
-            one.update(sum_structured_dataset(70))
-        np.testing.assert_array_equal(loaded.predict(features), model.predict(features))
+            one.update_examples(sum_structured_examples(70))
+        np.testing.assert_array_equal(loaded.score(features), model.score(features))
 
     def test_a_model_that_has_learned_nothing_can_be_saved(self, tmp_path: Path) -> None:
         self.make().save(tmp_path / "model")

@@ -154,8 +154,9 @@ class Tuner:
         self.target = target
         self.threads = threads
         self.workload = workload
-        self.sketches = derive(task, SpaceOptions(target, threads), rules)
-        self.scoring = Scoring(target, threads, find(cost_model, seed))
+        self.options = SpaceOptions(target, threads)
+        self.sketches = derive(task, self.options, rules)
+        self.scoring = Scoring(find(cost_model, seed))
         self.strategy = find_strategy(search)(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
         self.started_s = time.monotonic()
@@ -248,7 +249,7 @@ class Tuner:
         untuned = default_trace(self.task, self.target, self.threads)
         candidate = _candidate_of(untuned, self.sketches)
         if candidate is None:
-            alone = Sketch(self.task, untuned.steps, "plain")
+            alone = Sketch(self.task, untuned.steps, self.options, "plain")
             self.sketches.append(alone)
             self.strategy.add(alone)
             candidate = Candidate(alone, ())

@@ -1,0 +1,113 @@
+"""Measured programs as a model reads them: arrays, and how fast each was."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Programs in the order they were measured. Program p has the rows offsets[p] to offsets[p + 1] of `values`.
+
+    What a row is says the encoder: a statement, say. Programs may have different numbers of them. A label is the
+    throughput relative to the best program of the same task: 1 for the best, 0 for a failure.
+
+    >>> features = [np.zeros((2, 3), np.float32), np.ones((1, 3), np.float32)]
+    >>> Examples.build(features, latencies_s=[0.5, 1.0], tasks=["gemm", "gemm"]).labels
+    array([1. , 0.5])
+    """
+
+    values: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+    labels: NDArray[np.float64]
+    tasks: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        num = len(self.labels)
+        if self.values.ndim != 2 or len(self.tasks) != num or len(self.offsets) != num + 1:
+            raise UsageError(
+                f"examples with {num} labels have as many tasks, one offset more and two-dimensional values; got "
+                f"{len(self.tasks)} tasks, {len(self.offsets)} offsets and values of shape {self.values.shape}"
+            )
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self.values) or np.any(np.diff(self.offsets) < 1):
+            raise UsageError(
+                f"the offsets of examples rise from 0 to its {len(self.values)} rows, at least one row a program; "
+                f"got {self.offsets}"
+            )
+        if not np.isfinite(self.values).all():
+            row, column = np.argwhere(~np.isfinite(self.values))[0]
+            raise UsageError(
+                f"features are finite numbers, got {self.values[row, column]} in row {row}, column {column}; "
+                f"mend the feature or leave the program out"
+            )
+
+    @classmethod
+    def build(
+        cls,
+        features: Sequence[NDArray[np.float32]],
+        latencies_s: Sequence[float | None],
+        tasks: Sequence[Hashable],
+    ) -> Examples:
+        """From float32[statements, F] a program, its latency (None for a failure) and any name of its task."""
+        if not len(features) == len(latencies_s) == len(tasks):
+            raise UsageError(
+                f"each program has features, a latency and a task; got {len(features)}, {len(latencies_s)} "
+                f"and {len(tasks)}"
+            )
+        numbers: dict[Hashable, int] = {}
+        ids = np.array([numbers.setdefault(task, len(numbers)) for task in tasks], np.int64)
+        latencies = np.array([np.inf if latency is None else latency for latency in latencies_s], np.float64)
+        offsets = np.zeros(len(features) + 1, np.int64)
+        np.cumsum([len(f) for f in features], out=offsets[1:])
+        values = np.concatenate(features, dtype=np.float32) if features else np.zeros((0, 0), np.float32)
+        return cls(values, offsets, _relative_throughput(latencies, ids), ids)
+
+    @classmethod
+    def of_groups(
+        cls, values: Sequence[NDArray[np.float32]], latencies_s: Sequence[NDArray[np.float64]], tasks: Sequence[int]
+    ) -> Examples:
+        """From float32[programs, rows, F] a group, the latencies of its programs (infinite for a failure), its task."""
+        counts = [len(group) for group in values]
+        ids = np.repeat(np.asarray(tasks, np.int64), counts)
+        offsets = np.zeros(sum(counts) + 1, np.int64)
+        np.cumsum(np.repeat([group.shape[1] for group in values], counts), out=offsets[1:])
+        rows = [group.reshape(-1, group.shape[2]) for group in values]
+        flat = np.concatenate(rows) if rows else np.zeros((0, 0), np.float32)
+        latencies = np.concatenate(latencies_s) if latencies_s else np.zeros(0)
+        return cls(flat, offsets, _relative_throughput(latencies, ids), ids)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_features(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def num_statements(self) -> NDArray[np.int64]:
+        """The rows of each program."""
+        return np.diff(self.offsets)
+
+    def select(self, programs: NDArray[np.int64]) -> Examples:
+        """The given programs alone, in that order, with their labels as they are."""
+        counts = self.num_statements[programs]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[programs] - offsets[:-1], counts)
+        return Examples(self.values[rows], offsets, self.labels[programs], self.tasks[programs])
+
+
+def _relative_throughput(latencies_s: NDArray[np.float64], tasks: NDArray[np.int64]) -> NDArray[np.float64]:
+    if not (latencies_s > 0).all():
+        raise UsageError(f"a latency is above 0, got {latencies_s.min()}; give None for a failure")
+    best = np.full(tasks.max(initial=-1) + 1, np.inf)
+    np.minimum.at(best, tasks, latencies_s)
+    is_measured = np.isfinite(latencies_s)
+    labels = np.zeros(len(latencies_s))
+    labels[is_measured] = best[tasks[is_measured]] / latencies_s[is_measured]
+    return labels

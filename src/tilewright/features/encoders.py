@@ -1,0 +1,76 @@
+"""What cost models read: an encoder turns the programs of a population into an array.
+
+A cost model names its encoder. Whoever writes a model that looks at something else writes an encoder: one class with
+one method, whose work is array operations over the whole population.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.features.hardware import Hardware
+from tilewright.features.roofline import estimate_cycles, roofline
+from tilewright.features.statements import statement_features
+from tilewright.space import Population
+
+
+class Encoder(ABC):
+    """Turns programs into `values[candidate, row, number]`; what a row is, the encoder says.
+
+    All candidates of a sketch have as many rows; those of another sketch may have more or fewer. The numbers are
+    finite, and depend on the candidate alone. Two encoders of one class are the same.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def encode(self, population: Population) -> NDArray[np.float32]:
+        """The array of a population, on the device that its sketch was derived for."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class StatementEncoder(Encoder):
+    """A row for each statement that is executed, with its features: Ansor's, and more."""
+
+    name = "statements"
+
+    def encode(self, population: Population) -> NDArray[np.float32]:
+        return statement_features(population.schedule, len(population), hardware_of(population)).values
+
+
+class EstimateEncoder(Encoder):
+    """A row for each statement, with one number: the logarithm of the cycles that it takes by the roofline."""
+
+    name = "estimate"
+
+    def encode(self, population: Population) -> NDArray[np.float32]:
+        hardware = hardware_of(population)
+        cycles = estimate_cycles(roofline(population.schedule, len(population), hardware), hardware.core)
+        return np.log2(1 + cycles).T[:, :, np.newaxis].astype(np.float32)
+
+
+class ChoicesEncoder(Encoder):
+    """One row: the number of the choice that each knob has made."""
+
+    name = "choices"
+
+    def encode(self, population: Population) -> NDArray[np.float32]:
+        return population.rows[:, np.newaxis, :].astype(np.float32)
+
+
+def hardware_of(population: Population) -> Hardware:
+    """The device that the population is for."""
+    options = population.sketch.options
+    return Hardware.from_target(options.target, options.threads)

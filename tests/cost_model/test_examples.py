@@ -1,0 +1,51 @@
+"""Examples: labels by task, programs of different lengths, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright import UsageError
+from tilewright.cost_model import Examples
+
+
+def features(*num_statements: int) -> list[np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
+    """Programs whose statements are numbered through."""
+    starts = np.cumsum([0, *num_statements])
+    return [
+        np.repeat(np.arange(start, start + num, dtype=np.float32)[:, np.newaxis], 2, axis=1)
+        for start, num in zip(starts[:-1], num_statements, strict=True)
+    ]
+
+
+def test_labels_are_relative_to_the_best_of_each_task() -> None:
+    examples = Examples.build(features(1, 2, 1, 3, 1), [2.0, 4.0, None, 10.0, 5.0], ["a", "a", "a", "b", "b"])
+    np.testing.assert_array_equal(examples.labels, [1.0, 0.5, 0.0, 0.5, 1.0])
+    np.testing.assert_array_equal(examples.tasks, [0, 0, 0, 1, 1])
+    np.testing.assert_array_equal(examples.num_statements, [1, 2, 1, 3, 1])
+    assert len(examples) == 5
+    assert examples.num_features == 2
+
+
+def test_a_task_of_failures_has_labels_of_zero() -> None:
+    assert Examples.build(features(1, 1), [None, None], ["a", "a"]).labels.tolist() == [0.0, 0.0]
+
+
+def test_select_keeps_the_rows_of_each_program_together() -> None:
+    examples = Examples.build(features(2, 1, 3), [1.0, 2.0, 4.0], ["a", "a", "a"]).select(np.array([2, 0]))
+    np.testing.assert_array_equal(examples.values[:, 0], [3, 4, 5, 0, 1])
+    np.testing.assert_array_equal(examples.offsets, [0, 3, 5])
+    np.testing.assert_array_equal(examples.labels, [0.25, 1.0])
+
+
+def test_errors() -> None:
+    with pytest.raises(UsageError, match="each program has features, a latency and a task; got 2, 1 and 2"):
+        Examples.build(features(1, 1), [1.0], ["a", "a"])
+    with pytest.raises(UsageError, match="a latency is above 0, got 0.0; give None for a failure"):
+        Examples.build(features(1), [0.0], ["a"])
+    with pytest.raises(UsageError, match="at least one row a program"):
+        Examples.build(features(1, 0), [1.0, 1.0], ["a", "a"])
+    with pytest.raises(UsageError, match="features are finite numbers, got nan in row 1, column 0"):
+        Examples.build([np.array([[1.0], [np.nan]], np.float32)], [1.0], ["a"])
+    with pytest.raises(UsageError, match="got 2 tasks, 2 offsets"):
+        Examples(np.zeros((1, 1), np.float32), np.array([0, 1]), np.zeros(1), np.zeros(2, np.int64))
