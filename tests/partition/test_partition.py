@@ -14,7 +14,7 @@ from tests.graph.onnx_models import random, reference
 from tilewright import te
 from tilewright.graph import Graph
 from tilewright.graph.onnx import load_model
-from tilewright.graph.passes import optimize
+from tilewright.graph.passes import LAST_PASSES, PASSES, optimize
 from tilewright.operators import OWN, Call, Node, TensorType, operator
 from tilewright.partition import partition
 from tilewright.partition.groups import Fallback, Partition, View
@@ -37,7 +37,7 @@ def model(text: str, opset: int = 18) -> ModelProto:
 def cut(proto: ModelProto, *, optimized: bool = False) -> Partition:
     """The partition, once it is known to compute what the model does."""
     graph = load_model(proto)
-    found = partition(optimize(graph) if optimized else graph)
+    found = partition(optimize(graph, PASSES if optimized else LAST_PASSES))
     rng = np.random.default_rng(0)
     inputs = {}
     for name in graph.inputs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import cast
 
 from tilewright import te
 from tilewright.operators.node import Node
@@ -56,11 +57,17 @@ def dropout(call: Call) -> Tensor | tuple[Tensor, ...]:
     return output, te.compute(X.shape, lambda *i: te.constant(True, "bool"), call.name("mask"))
 
 
+def transpose_order(node: Node, ndim: int) -> tuple[int, ...]:
+    """For each dimension of what a Transpose gives, that of its operand: the attribute `perm`, by default reversed."""
+    given = cast("Sequence[int] | None", node.attributes.get("perm"))
+    return tuple(reversed(range(ndim))) if given is None else tuple(given)
+
+
 @operator("Transpose")
 def transpose(call: Call) -> Tensor:
-    """Dimension d of the result is dimension perm[d] of the operand; by default their order is reversed."""
+    """Dimension d of the result is dimension perm[d] of the operand."""
     X = call.tensor(0)
-    order = axes_of(call, call.attribute("perm", list(reversed(range(X.ndim)))), X.ndim)
+    order = axes_of(call, transpose_order(call.node, X.ndim), X.ndim)
     check_lengths(call, X.ndim, order)
     places = [order.index(d) for d in range(X.ndim)]
     return te.compute([X.shape[d] for d in order], lambda *i: X[tuple(i[p] for p in places)], call.name())

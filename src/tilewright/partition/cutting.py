@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from tilewright.graph.collecting import rare_collections
 from tilewright.graph.graph import Graph
-from tilewright.operators import Node
+from tilewright.graph.passes.editor import Editor
+from tilewright.operators import Node, TensorType
 from tilewright.partition.clusters import Clusters
-from tilewright.partition.editing import Editor
 from tilewright.partition.forms import Kind
 from tilewright.partition.groups import Fallback, Group, KernelGroup, Partition, View
-from tilewright.partition.hoisting import hoist_arithmetic
 from tilewright.partition.kernels import Kernel, Kernels
 from tilewright.partition.movements import one_reader_each
 from tilewright.partition.network import Network
-from tilewright.partition.slices import reshape_before_slices, split_into_slices
-
-_PREPARATIONS = (split_into_slices, reshape_before_slices, hoist_arithmetic)
+from tilewright.te import Tensor
 
 
 @rare_collections()
 def partition(graph: Graph) -> Partition:
     """Cut a network into tasks. The graph of the result has the same inputs and outputs, and nodes as they are run."""
-    for prepare in _PREPARATIONS:
-        graph = prepare(graph)
     return _Cutting(one_reader_each(Network(graph))).run()
 
 
@@ -82,18 +77,25 @@ class _Cutting:
             return name
         array = self._network.graph.constants.get(name)
         if array is not None:
-            return self._editor.constant(f"{name}.finer", array.reshape(tensor.shape), tensor.dtype)
-        finer = self._editor.value(f"{name}.finer", tensor.dtype, tensor.shape)
-        before.append(View(self._editor.reshape(name, finer), name, finer))
+            return self._editor.constant(array.reshape(tensor.shape), f"{name}.finer")
+        finer = self._finer(name, tensor)
+        before.append(self._reshape(name, finer))
         return finer
 
     def _output(self, kernel: Kernel, position: int, after: list[Group]) -> str:
         name, tensor = kernel.outputs[position], kernel.task.outputs[position]
         if tensor.shape == self._network.shape(name):
             return name
-        finer = self._editor.value(f"{name}.finer", tensor.dtype, tensor.shape)
-        after.append(View(self._editor.reshape(finer, name), finer, name))
+        finer = self._finer(name, tensor)
+        after.append(self._reshape(finer, name))
         return finer
+
+    def _finer(self, name: str, tensor: Tensor) -> str:
+        return self._editor.value(TensorType(tensor.dtype, tensor.shape), f"{name}.finer")
+
+    def _reshape(self, source: str, output: str) -> View:
+        node = self._editor.reshape(source, output, like=Node("Reshape", (), (output,)))
+        return View(node, source, output)
 
 
 def _nodes(group: Group) -> tuple[Node, ...]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.graph.graph import Graph
+from tilewright.graph.passes.editor import Editor
 from tilewright.operators import Node
-from tilewright.partition.editing import Editor
 from tilewright.partition.forms import Kind
 from tilewright.partition.network import Network
 
@@ -30,12 +30,12 @@ def _is_movement(network: Network, n: int) -> bool:
     return network.kind(n) is Kind.MAP and network.movement(n) is not None
 
 
-class _Spreading(Editor):
+class _Spreading:
     """Walks from the last node to the first, so that the readers of a movement are known as they will be."""
 
     def __init__(self, network: Network) -> None:
-        super().__init__(network.graph)
         self._network = network
+        self._editor = Editor(network.graph)
         # Each node as it is now, and for each value the positions of its readers.
         self._copies: dict[int, list[Node]] = {n: [network.nodes[n]] for n in network.alive}
 
@@ -43,8 +43,10 @@ class _Spreading(Editor):
         for n in reversed(self._network.alive):
             if _is_movement(self._network, n) and self._is_done_in_passing([n]):
                 self._spread(n)
-        self.nodes = [node for n in self._network.alive for node in self._copies[n]]
-        return self.graph()
+        for n in self._network.alive:
+            for node in self._copies[n]:
+                self._editor.keep(node)
+        return self._editor.finish()
 
     def _is_done_in_passing(self, chain: Sequence[int]) -> bool:
         """Whether all that read the last movement of a chain can do the whole chain in passing."""
@@ -67,10 +69,8 @@ class _Spreading(Editor):
         result = self._network.result(n)
         readers = [(m, at) for m in self._network.readers[result] for at in range(len(self._copies[m]))]
         node = self._network.nodes[n]
-        known = self.types[result]
-        assert known is not None
         for m, at in readers[1:]:
-            name = self.value(f"{result}.again", known.dtype, known.shape)
+            name = self._editor.value(self._editor.type(result), f"{result}.again")
             self._copies[n].append(replace(node, outputs=tuple(name if o == result else o for o in node.outputs)))
             reader = self._copies[m][at]
             self._copies[m][at] = replace(reader, inputs=tuple(name if i == result else i for i in reader.inputs))

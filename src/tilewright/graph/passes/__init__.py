@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from tilewright.graph.collecting import rare_collections
@@ -14,16 +14,21 @@ from tilewright.graph.passes.channels_last import use_channels_last
 from tilewright.graph.passes.constants import fold_constants
 from tilewright.graph.passes.dead_code import remove_dead_code
 from tilewright.graph.passes.flattened_weights import permute_weight_rows
+from tilewright.graph.passes.hoisting import hoist_arithmetic
 from tilewright.graph.passes.identities import drop_identities
 from tilewright.graph.passes.layer_norm import recognize_layer_norm
 from tilewright.graph.passes.pads import merge_pads
 from tilewright.graph.passes.reshapes import merge_movements
+from tilewright.graph.passes.slices import reshape_before_slices, split_into_slices
 from tilewright.graph.passes.subexpressions import share_subexpressions
 from tilewright.graph.passes.transposes import move_transposes
 
-__all__ = ["PASSES", "Pass", "optimize"]
+__all__ = ["LAST_PASSES", "PASSES", "Pass", "optimize"]
 
 Pass: TypeAlias = Callable[[Graph], Graph]
+
+# What they leave is for kernels: parts and arithmetic where a kernel takes them in passing.
+LAST_PASSES: tuple[Pass, ...] = (split_into_slices, reshape_before_slices, hoist_arithmetic)
 
 PASSES: tuple[Pass, ...] = (
     remove_dead_code,
@@ -44,12 +49,13 @@ PASSES: tuple[Pass, ...] = (
     drop_identities,
     fold_constants,
     share_subexpressions,
+    *LAST_PASSES,
 )
 
 
 @rare_collections()
-def optimize(graph: Graph) -> Graph:
+def optimize(graph: Graph, passes: Sequence[Pass] = PASSES) -> Graph:
     """The graph ready to be cut into kernels; the one given stays as it is."""
-    for run in PASSES:
+    for run in passes:
         graph = run(graph)
     return graph

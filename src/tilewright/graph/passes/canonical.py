@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor, has_any
-from tilewright.graph.passes.layout import transposed
 from tilewright.operators import ONNX, Node, TensorType, axis_attribute
 from tilewright.te import DTYPES
 
@@ -35,20 +34,6 @@ def canonicalize(graph: Graph) -> Graph:
     return editor.finish()
 
 
-def add_reshape(editor: Editor, source: str, shape: Sequence[int], *, like: Node, output: str = "") -> str:
-    """A Reshape to a fixed shape; the name of what it gives."""
-    target = editor.shape_constant(tuple(shape), f"{like.outputs[0]}.shape")
-    type_ = TensorType(editor.type(source).dtype, tuple(shape))
-    return editor.add("Reshape", [source, target], type_, like=like, output=output, opset=max(like.opset, 13))
-
-
-def add_transpose(editor: Editor, source: str, perm: Sequence[int], *, like: Node, output: str = "") -> str:
-    """A Transpose; the name of what it gives."""
-    perm = tuple(perm)
-    type_ = transposed(editor.type(source), perm)
-    return editor.add("Transpose", [source], type_, {"perm": perm}, like=like, output=output)
-
-
 def _is_known(editor: Editor, node: Node) -> bool:
     """All types are known, and no dimension is zero, which a shape may take for "as before"."""
     types = [editor.types.get(name) for name in (node.inputs[0], node.outputs[0])]
@@ -59,7 +44,7 @@ def _reshape(editor: Editor, node: Node) -> bool:
     old, new = editor.type(node.inputs[0]).shape, editor.type(node.outputs[0]).shape
     if np.prod(old) != np.prod(new):
         return False
-    add_reshape(editor, node.inputs[0], new, like=node, output=node.outputs[0])
+    editor.add_reshape(node.inputs[0], new, like=node, output=node.outputs[0])
     return True
 
 
@@ -83,7 +68,7 @@ def _gemm(editor: Editor, node: Node) -> bool:
 def _transposed(editor: Editor, node: Node, name: str) -> str:
     if name in editor.constants:
         return editor.constant(_transposed_matrix(editor.constants[name]), f"{name}.transposed")
-    return add_transpose(editor, name, (1, 0), like=node)
+    return editor.add_transpose(name, (1, 0), like=node)
 
 
 def _transposed_matrix(matrix: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -126,8 +111,8 @@ def _space_to_depth(editor: Editor, node: Node) -> bool:
 def _regroup(editor: Editor, node: Node, split: Sequence[int], perm: Sequence[int]) -> bool:
     if np.prod(split) != np.prod(editor.type(node.inputs[0]).shape):
         return False
-    moved = add_transpose(editor, add_reshape(editor, node.inputs[0], split, like=node), perm, like=node)
-    add_reshape(editor, moved, editor.type(node.outputs[0]).shape, like=node, output=node.outputs[0])
+    moved = editor.add_transpose(editor.add_reshape(node.inputs[0], split, like=node), perm, like=node)
+    editor.add_reshape(moved, editor.type(node.outputs[0]).shape, like=node, output=node.outputs[0])
     return True
 
 
@@ -143,9 +128,9 @@ def _softmax(editor: Editor, node: Node) -> bool:
         editor.keep(last)
         return True
     flat = (int(np.prod(known.shape[:axis])), int(np.prod(known.shape[axis:])))
-    source = add_reshape(editor, node.inputs[0], flat, like=node)
+    source = editor.add_reshape(node.inputs[0], flat, like=node)
     result = editor.add(node.op, [source], TensorType(known.dtype, flat), last.attributes, like=last)
-    add_reshape(editor, result, known.shape, like=node, output=node.outputs[0])
+    editor.add_reshape(result, known.shape, like=node, output=node.outputs[0])
     return True
 
 

@@ -10,7 +10,6 @@ from collections import ChainMap
 from dataclasses import replace
 
 from tilewright.graph.graph import Graph
-from tilewright.graph.passes.canonical import add_transpose
 from tilewright.graph.passes.editor import Editor
 from tilewright.graph.passes.layout import to_channels_first, to_channels_last, transposed
 from tilewright.graph.types import Constants, Types, expressed_types
@@ -47,9 +46,9 @@ def _rewritten(editor: Editor, node: Node) -> bool:
         node, editor.types, editor.constants, lambda constants: _fits(editor, node, inputs, source, constants)
     ):
         return False
-    moved = add_transpose(editor, node.inputs[0], last, like=node)
+    moved = editor.add_transpose(node.inputs[0], last, like=node)
     output = editor.add(node.op, [moved, *inputs[1:]], transposed(result, last), node.attributes, like=node, domain=OWN)
-    add_transpose(editor, output, to_channels_first(len(result.shape)), like=node, output=node.outputs[0])
+    editor.add_transpose(output, to_channels_first(len(result.shape)), like=node, output=node.outputs[0])
     return True
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tilewright.graph.graph import Graph
 from tilewright.graph.naming import FreshNames
 from tilewright.graph.passes.dead_code import remove_dead_code
+from tilewright.graph.passes.layout import transposed
 from tilewright.graph.protos import array_type
 from tilewright.graph.signatures import BySignature
 from tilewright.operators import ONNX, Attribute, Node, TensorType
@@ -82,6 +83,30 @@ class Editor:
         name = output or self.fresh_name(like.outputs[0])
         self.types[name] = type_
         self.keep(Node(op, tuple(inputs), (name,), attributes or {}, like.name, domain, opset or like.opset))
+        return name
+
+    def add_reshape(self, source: str, shape: Sequence[int], *, like: Node, output: str = "") -> str:
+        """Add a Reshape to a fixed shape in the place of `like`; the name of what it gives."""
+        name = output or self.fresh_name(like.outputs[0])
+        self.types[name] = TensorType(self.type(source).dtype, tuple(shape))
+        self.keep(self.reshape(source, name, like=like))
+        return name
+
+    def reshape(self, source: str, output: str, *, like: Node) -> Node:
+        """A Reshape to the shape of another value, in the place of `like`; it is still to be added."""
+        target = self.shape_constant(self.type(output).shape, f"{like.outputs[0]}.shape")
+        return Node("Reshape", (source, target), (output,), {}, like.name, ONNX, max(like.opset, 13))
+
+    def add_transpose(self, source: str, perm: Sequence[int], *, like: Node, output: str = "") -> str:
+        """Add a Transpose in the place of `like`; the name of what it gives."""
+        perm = tuple(perm)
+        type_ = transposed(self.type(source), perm)
+        return self.add("Transpose", [source], type_, {"perm": perm}, like=like, output=output)
+
+    def value(self, type_: TensorType | None, hint: str) -> str:
+        """Give a new value its type; its name."""
+        name = self.fresh_name(hint)
+        self.types[name] = type_
         return name
 
     def constant(self, value: npt.NDArray[np.generic], hint: str) -> str:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
 from tilewright.graph.graph import Graph
-from tilewright.graph.passes.canonical import add_reshape
 from tilewright.graph.passes.editor import TracingEditor, has_any
 from tilewright.graph.passes.layout import inverse
-from tilewright.operators import ONNX, Node
+from tilewright.operators import ONNX, Node, transpose_order
 
 
 def permute_weight_rows(graph: Graph) -> Graph:
@@ -36,11 +33,11 @@ def _permuted(editor: TracingEditor, node: Node) -> Node | None:
     if weights.ndim != 2 or flat is None or moved is None or moved.op != "Transpose" or moved.domain != ONNX:
         return None
     image, rows = editor.type(moved.outputs[0]).shape, editor.type(flat.outputs[0])
-    perm = cast("Sequence[int]", moved.attributes["perm"])
+    perm = transpose_order(moved, len(image))
     if perm[0] != 0 or rows.shape != (image[0], weights.shape[0]):
         return None
     stored = [axis - 1 for axis in inverse(perm)[1:]]
     by_axis = weights.reshape(*image[1:], -1)
     new = np.transpose(by_axis, (*stored, len(stored))).reshape(weights.shape)
-    source = add_reshape(editor, moved.inputs[0], rows.shape, like=flat)
+    source = editor.add_reshape(moved.inputs[0], rows.shape, like=flat)
     return replace(node, inputs=(source, editor.constant(new, f"{node.inputs[1]}.permuted")))

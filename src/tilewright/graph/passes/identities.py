@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor
-from tilewright.operators import ONNX, Node, axis_attribute, facts_of
+from tilewright.graph.passes.layout import identity
+from tilewright.operators import ONNX, Node, axis_attribute, facts_of, transpose_order
 
 
 def drop_identities(graph: Graph) -> Graph:
@@ -55,9 +56,8 @@ def _drops_nothing(editor: Editor, node: Node) -> bool:
 def _keeps_order(editor: Editor, node: Node) -> bool:
     if not _keeps_type(editor, node):
         return False
-    perm = node.attributes.get("perm", tuple(reversed(range(len(editor.type(node.inputs[0]).shape)))))
-    assert isinstance(perm, Sequence)
-    return list(perm) == sorted(perm)
+    rank = len(editor.type(node.inputs[0]).shape)
+    return transpose_order(node, rank) == identity(rank)
 
 
 def _has_one_part(editor: Editor, node: Node) -> bool:

@@ -8,15 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
 
 from tilewright.graph.graph import Graph
-from tilewright.graph.passes.canonical import add_reshape, add_transpose
 from tilewright.graph.passes.editor import TracingEditor, has_any
 from tilewright.graph.passes.layout import Perm, compose, identity, inverse, is_view, permuted, reshaped
-from tilewright.operators import ONNX, Node
+from tilewright.operators import ONNX, Node, transpose_order
 
 
 def merge_movements(graph: Graph) -> Graph:
@@ -29,8 +26,7 @@ def merge_movements(graph: Graph) -> Graph:
         elif node.op == "Reshape":
             _add_reshape(editor, node, node.inputs[0], node.outputs[0])
         else:
-            perm = cast("Sequence[int]", node.attributes["perm"])
-            _add_transpose(editor, node, node.inputs[0], tuple(perm), node.outputs[0])
+            _add_transpose(editor, node, node.inputs[0], _perm(editor, node), node.outputs[0])
     return editor.finish()
 
 
@@ -38,10 +34,12 @@ def _has_known_types(editor: TracingEditor, node: Node) -> bool:
     """A Reshape or a Transpose as `canonicalize` and `move_transposes` leave them."""
     if node.domain != ONNX or node.op not in ("Reshape", "Transpose"):
         return False
-    if node.op == "Transpose" and "perm" not in node.attributes:
-        return False
     known = [editor.types[name] for name in (node.inputs[0], node.outputs[0])]
     return all(type_ is not None and 0 not in type_.shape for type_ in known)
+
+
+def _perm(editor: TracingEditor, transpose: Node) -> Perm:
+    return transpose_order(transpose, len(editor.type(transpose.inputs[0]).shape))
 
 
 def _add_reshape(editor: TracingEditor, node: Node, source: str, output: str) -> None:
@@ -51,19 +49,19 @@ def _add_reshape(editor: TracingEditor, node: Node, source: str, output: str) ->
     if editor.types[source] == editor.types[output]:
         editor.replace(output, source)
     else:
-        add_reshape(editor, source, editor.type(output).shape, like=node, output=output)
+        editor.add_reshape(source, editor.type(output).shape, like=node, output=output)
 
 
 def _add_transpose(editor: TracingEditor, node: Node, source: str, perm: Perm, output: str) -> None:
     before = editor.producer(source)
-    if before is not None and before.op == "Transpose" and before.domain == ONNX and "perm" in before.attributes:
-        source, perm = before.inputs[0], compose(cast("Sequence[int]", before.attributes["perm"]), perm)
+    if before is not None and before.op == "Transpose" and _has_known_types(editor, before):
+        source, perm = before.inputs[0], compose(_perm(editor, before), perm)
     if perm == identity(len(perm)):
         editor.replace(output, source)
     elif is_view(editor.type(source).shape, perm):
         _add_reshape(editor, node, source, output)
     elif not _hoisted(editor, node, source, perm, output):
-        add_transpose(editor, source, perm, like=node, output=output)
+        editor.add_transpose(source, perm, like=node, output=output)
 
 
 def _hoisted(editor: TracingEditor, node: Node, source: str, perm: Perm, output: str) -> bool:
@@ -79,7 +77,7 @@ def _hoisted(editor: TracingEditor, node: Node, source: str, perm: Perm, output:
     if back is None:
         return False
     _, moved = back
-    both = compose(cast("Sequence[int]", first.attributes["perm"]), inverse(moved))
+    both = compose(_perm(editor, first), inverse(moved))
     if both == identity(len(both)):
         middle = first.inputs[0]
     else:

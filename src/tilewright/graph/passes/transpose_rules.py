@@ -13,7 +13,6 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from tilewright.graph.passes.axes import reduction_axes
-from tilewright.graph.passes.canonical import add_reshape
 from tilewright.graph.passes.channels_last import can_express
 from tilewright.graph.passes.layout import Perm, identity, inverse, permuted, reshaped, to_channels_first
 from tilewright.graph.passes.pads import pads_of
@@ -218,7 +217,7 @@ def _reshape(mover: Mover, node: Node) -> bool:
     if found is None:
         return False
     shape, perm = found
-    mover.set_view(node.outputs[0], View(add_reshape(mover.editor, view.source, shape, like=node), perm))
+    mover.set_view(node.outputs[0], View(mover.editor.add_reshape(view.source, shape, like=node), perm))
     return True
 
 

@@ -11,15 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from tilewright.graph.graph import Graph
-from tilewright.graph.passes.canonical import add_reshape, add_transpose
 from tilewright.graph.passes.editor import Editor, has_any
 from tilewright.graph.passes.layout import Perm, compose, extended, identity, inverse, is_view, permuted, transposed
-from tilewright.operators import ONNX, Attribute, Node, TensorType
+from tilewright.operators import ONNX, Attribute, Node, TensorType, transpose_order
 
 
 def move_transposes(graph: Graph) -> Graph:
@@ -77,11 +75,9 @@ class Mover:
         source = self.editor.types[node.inputs[0]]
         if source is None or 0 in source.shape:
             return False
-        perm = cast("Sequence[int] | None", node.attributes.get("perm"))
-        if perm is None:
-            perm = tuple(reversed(identity(len(source.shape))))
         known = self.view(node.inputs[0])
-        self.set_view(node.outputs[0], View(known.source, compose(known.perm, perm)))
+        perm = compose(known.perm, transpose_order(node, len(source.shape)))
+        self.set_view(node.outputs[0], View(known.source, perm))
         return True
 
     def set_view(self, name: str, view: View) -> None:
@@ -108,8 +104,8 @@ class Mover:
     def _permute(self, source: str, perm: Perm, like: Node, output: str = "") -> str:
         shape = self.type(source).shape
         if is_view(shape, perm):
-            return add_reshape(self.editor, source, permuted(shape, perm), like=like, output=output)
-        return add_transpose(self.editor, source, perm, like=like, output=output)
+            return self.editor.add_reshape(source, permuted(shape, perm), like=like, output=output)
+        return self.editor.add_transpose(source, perm, like=like, output=output)
 
     def add(
         self, node: Node, inputs: Sequence[str], perm: Perm, attributes: dict[str, Attribute], domain: str = ONNX
@@ -161,7 +157,7 @@ class Mover:
             return self.editor.constant(np.transpose(value, back), f"{name}.moved")
         source = known.source
         if len(full) > len(known.perm):
-            source = add_reshape(self.editor, source, full, like=node)
+            source = self.editor.add_reshape(source, full, like=node)
         return self._permute(source, compose(extended(known.perm, len(perm)), back), node)
 
     def finish(self) -> Graph:
