@@ -208,6 +208,18 @@ def test_a_record_that_cannot_be_used_is_set_aside(
     assert used.get(first.hash) == (splitting_trace(first, 4) if next_best else None)
 
 
+def test_a_broken_task_in_a_file_costs_none_of_its_programs(tmp_path: Path) -> None:
+    first = partition_network(perceptron(32)).tasks[0].task
+    path = tmp_path / "records.jsonl"
+    RecordLog(path).append(record(first, 4, 1e-3), first)
+    path.write_text(path.read_text().replace('"definition":', "", 1))
+    with pytest.warns(UserWarning, match="a task is set aside: .*records.jsonl:2: the line is not JSON"):
+        session = InferenceSession(perceptron(32), path, threads=2)
+    check(session, batch=32)
+    with pytest.warns(UserWarning, match="a task is set aside"):
+        assert used_programs(perceptron(32), path)[first.hash] == splitting_trace(first, 4)
+
+
 def test_many_useless_records_cost_little_and_say_little() -> None:
     cut = partition_network(perceptron())
     first = cut.tasks[0].task

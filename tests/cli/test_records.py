@@ -11,6 +11,8 @@ import pytest
 from tests.records.samples import TARGET, failed, record
 from tilewright.cli import main
 from tilewright.records import RecordLog
+from tilewright.te import Task
+from tilewright.workloads import parse
 
 
 @pytest.fixture
@@ -69,6 +71,71 @@ def test_merge_and_prune_change_files(path: str, tmp_path: Path, capsys: pytest.
     assert [r.latency_s for r in RecordLog(out).read()] == [1.25e-3]
 
 
+GEMM, NORM = parse("gmm:8x8x8"), parse("nrm:1x8x8")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Of two tasks one in both files, on two numbers of threads; the other with failures alone."""
+    logs = [RecordLog(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
+    logs[0].extend([record(task=GEMM.hash, latency_s=x) for x in (2.5e-3, 1.25e-3)], GEMM)
+    logs[0].append(record(task="5f3a"))
+    logs[1].append(failed(task=NORM.hash), NORM)
+    logs[1].append(record(task=GEMM.hash, latency_s=3e-3, threads=1), GEMM)
+    return [str(log.path) for log in logs]
+
+
+def test_tasks_are_listed_with_what_is_recorded_of_them(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["records", "tasks", *files]) == 0
+    lines = [line.split(maxsplit=7) for line in capsys.readouterr().out.splitlines()]
+    gemm, norm = [GEMM.hash[:12], "gmm_8x8x8", "1024"], [NORM.hash[:12], "nrm_1x8x8"]
+    assert lines[0] == ["task", "name", "flop", "records", "best", "threads", "target"]
+    assert lines[1] == [*gemm, "2", "1.25", "ms", "2", TARGET]
+    assert lines[2] == [*gemm, "1", "3", "ms", "1", TARGET]
+    assert [*lines[3][:2], *lines[3][3:]] == [*norm, "1", "none", "valid", "2", TARGET]
+    assert len(lines) == 4
+
+
+def test_tasks_are_printed_whole_for_other_programs(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["records", "tasks", "--format", "json", *files]) == 0
+    gemm, norm = json.loads(capsys.readouterr().out)
+    assert (gemm["task"], gemm["name"], gemm["flop"]) == (GEMM.hash, GEMM.name, GEMM.flop)
+    assert Task.from_json(gemm["definition"]).hash == GEMM.hash
+    group = {"target": TARGET, "context": "warm"}
+    assert gemm["measured"] == [
+        group | {"threads": 2, "records": 2, "best_latency_s": 1.25e-3},
+        group | {"threads": 1, "records": 1, "best_latency_s": 3e-3},
+    ]
+    assert norm["measured"] == [group | {"threads": 2, "records": 1, "best_latency_s": None}]
+
+
+def test_a_task_without_records_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = RecordLog(tmp_path / "r.jsonl")
+    log.append(record(task=GEMM.hash), GEMM)
+    header, task, _ = log.path.read_text().splitlines()
+    log.path.write_text(f"{header}\n{task}\n")
+    assert main(["records", "tasks", str(log.path)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[3:] == ["0", "-", "-", "-"]
+
+
+def test_a_file_without_tasks_has_none_to_list(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["records", "tasks", path]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_broken_task_is_an_error_of_tasks_and_a_warning_elsewhere(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(files[0])
+    path.write_text(path.read_text().replace('"definition":', "", 1))
+    assert main(["records", "tasks", *files]) == 1
+    assert f"error: {path}:2: the line is not JSON" in capsys.readouterr().err
+    assert main(["records", "list", *files]) == 0
+    printed = capsys.readouterr()
+    assert f"{path}:2: the line is not JSON" in printed.err
+    assert len(printed.out.splitlines()) == 5
+
+
 def test_export_prints_csv_or_json(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["records", "export", path]) == 0
     assert capsys.readouterr().out.startswith("task,workload,target,threads,")
@@ -101,6 +168,7 @@ COMMANDS = {
     "list": ["records", "list", "r.jsonl"],
     "best": ["records", "best", "r.jsonl"],
     "export": ["records", "export", "r.jsonl"],
+    "tasks": ["records", "tasks", "r.jsonl"],
     "prune": ["records", "prune", "r.jsonl"],
     "merge": ["records", "merge", "r.jsonl", "-o", "out.jsonl"],
     "tune": ["tune", "gmm:8x8x8", "--trials", "1", "--threads", "1", "--records", "r.jsonl"],

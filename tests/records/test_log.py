@@ -33,7 +33,7 @@ def test_what_is_appended_is_read_in_order(log: RecordLog) -> None:
 def test_the_first_line_tells_format_and_tool(log: RecordLog) -> None:
     log.append(record())
     header = json.loads(log.path.read_text().splitlines()[0])
-    assert header["tilewright_records"] == 1
+    assert header["tilewright_records"] == 2
     assert header["tool_version"] == tilewright.__version__
     assert header["created"] > 1.7e9
 
@@ -155,8 +155,8 @@ def test_equal_steps_of_a_file_are_one_object(log: RecordLog) -> None:
 
 
 def test_a_newer_format_is_not_guessed_at(log: RecordLog) -> None:
-    log.path.write_text('{"tilewright_records": 2, "tool_version": "9.0"}\n')
-    with pytest.raises(RecordFormatError, match="jsonl:1: the format is version 2, .*reads version 1; use"):
+    log.path.write_text('{"tilewright_records": 3, "tool_version": "9.0"}\n')
+    with pytest.raises(RecordFormatError, match="jsonl:1: the format is version 3, .*reads versions up to 2; use"):
         log.read()
 
 

@@ -176,7 +176,7 @@ def start_tuner(path: Path, trials: int, max_file_bytes: int | None = None) -> s
 def wait_for_records(path: Path, count: int) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if path.exists() and len(path.read_bytes().splitlines()) > count:
+        if len(RecordLog(path).read()) >= count:
             return
         time.sleep(0.02)
     pytest.fail(f"no {count} records within a minute")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tilewright.records import Key, Record
+    from tilewright.te import Task
 
 _HASH_DIGITS = 12
 
@@ -29,6 +31,9 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     prune = _add_action(actions, "prune", "keep only the fastest records of each task, in each file")
     prune.add_argument("--keep", type=int, default=1, metavar="N", help="records of each task; default: %(default)s")
     prune.set_defaults(run=run_prune)
+    tasks = _add_action(actions, "tasks", "the tasks that the files hold: operations, records and the best latency")
+    tasks.add_argument("--format", choices=("table", "json"), default="table", help="json has the whole tasks")
+    tasks.set_defaults(run=run_tasks)
     export = _add_action(actions, "export", "print the records for other programs")
     export.add_argument("--format", choices=("csv", "json"), default="csv", help="default: %(default)s")
     export.set_defaults(run=run_export)
@@ -63,6 +68,21 @@ def run_best(arguments: argparse.Namespace) -> None:
             print(record.trace)
 
 
+def run_tasks(arguments: argparse.Namespace) -> None:
+    from tilewright.records import group_by_task, read_contents
+
+    contents = read_contents(*arguments.files)
+    groups = group_by_task(contents.records)
+    tasks = [
+        (line.task(), {key: records for key, records in groups.items() if key.task == line.hash})
+        for line in contents.tasks.values()
+    ]
+    if arguments.format == "json":
+        print(json.dumps([_task_json(task, measured) for task, measured in tasks], indent=1))
+    else:
+        print(_task_table(tasks))
+
+
 def run_merge(arguments: argparse.Namespace) -> None:
     from tilewright.records import merge
 
@@ -90,15 +110,52 @@ def _read(files: Sequence[str]) -> list[Record]:
 
 
 def _summary(key: Key, records: list[Record]) -> tuple[str, ...]:
-    from tilewright.records import fastest, latest
+    from tilewright.records import latest
 
-    best = fastest(records)
     trials = latest(records)
     num_failed = sum(record.latency_s is None for record in trials)
-    latency = "none valid" if best is None or best.latency_s is None else _milliseconds(best.latency_s)
     name = next((record.workload for record in records if record.workload), "-")
     counts = (str(key.threads), str(len(trials)), str(num_failed))
-    return (name, key.task[:_HASH_DIGITS], *counts, latency, key.context, key.target)
+    return (name, key.task[:_HASH_DIGITS], *counts, _best(records), key.context, key.target)
+
+
+def _task_table(tasks: Sequence[tuple[Task, Mapping[Key, list[Record]]]]) -> str:
+    """A line for each task, or for each target, number of threads and context that it was measured with."""
+    from tilewright.records import WARM
+
+    rows: list[tuple[str, ...]] = [("task", "name", "flop", "records", "best", "threads", "context", "target")]
+    for task, measured in tasks:
+        name = " ".join(task.name.split()) or "-"
+        head = (task.hash[:_HASH_DIGITS], name, f"{task.flop:.4g}")
+        if not measured:
+            rows.append((*head, "0", "-", "-", WARM, "-"))
+        for key, records in measured.items():
+            rows.append((*head, str(len(records)), _best(records), str(key.threads), key.context, key.target))
+    return _table(_without_warm(rows))
+
+
+def _task_json(task: Task, measured: Mapping[Key, list[Record]]) -> dict[str, Any]:
+    """All that is known of a task, for other programs."""
+    from tilewright.records import fastest
+
+    groups = [
+        {
+            "target": key.target,
+            "threads": key.threads,
+            "context": key.context,
+            "records": len(records),
+            "best_latency_s": None if (best := fastest(records)) is None else best.latency_s,
+        }
+        for key, records in measured.items()
+    ]
+    return {"task": task.hash, "name": task.name, "flop": task.flop, "measured": groups, "definition": task.to_json()}
+
+
+def _best(records: Sequence[Record]) -> str:
+    from tilewright.records import fastest
+
+    best = fastest(records)
+    return "none valid" if best is None or best.latency_s is None else _milliseconds(best.latency_s)
 
 
 def _context(key: Key) -> str:

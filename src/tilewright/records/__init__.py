@@ -1,7 +1,7 @@
 """What was measured, kept: the append-only record file, questions to it, and logs of other tools."""
 
 from tilewright.records.ansor import AnsorRecord, read_ansor_log
-from tilewright.records.log import RecordLog, read_records
+from tilewright.records.log import RecordLog
 from tilewright.records.programs import (
     RecordedPrograms,
     applicable,
@@ -24,18 +24,22 @@ from tilewright.records.query import (
     merge,
     prune,
 )
+from tilewright.records.reading import Contents, read_contents, read_records, read_tasks
 from tilewright.records.record import WARM, Names, Record
 from tilewright.records.renaming import names_of
+from tilewright.records.task_line import TaskLine
 
 __all__ = [
     "EXPORT_FORMATS",
     "WARM",
     "AnsorRecord",
+    "Contents",
     "Key",
     "Names",
     "Record",
     "RecordLog",
     "RecordedPrograms",
+    "TaskLine",
     "applicable",
     "best",
     "by_speed",
@@ -52,6 +56,8 @@ __all__ = [
     "names_of",
     "prune",
     "read_ansor_log",
+    "read_contents",
     "read_records",
+    "read_tasks",
     "warn_of_unusable",
 ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import RecordFormatError
-from tilewright.records.log import file_error
+from tilewright.records.reading import file_error
 
 _MOST_CHARACTERS = 300
 _NO_COST_S = 1e9  # failed runs are written with 1e10 seconds

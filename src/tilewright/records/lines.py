@@ -1,4 +1,4 @@
-"""One line of a record file as a record.
+"""One line of a record file as a record or a task.
 
 Most of a line is its trace, and the steps of traces are the same few thousand: each is parsed once, and found by its
 text from then on. A file is read four times as fast, and equal steps are one object.
@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import json
 from reprlib import repr as shown
-from typing import Any
 
 from tilewright.errors import RecordFormatError, ScheduleError
+from tilewright.records.json_line import NotJsonError, json_object
 from tilewright.records.record import Record
+from tilewright.records.task_line import TASK_KEY, TaskLine
 from tilewright.schedule import Step, Trace
 from tilewright.schedule.steps import step_from_json
 from tilewright.schedule.trace import MAX_STEPS
 from tilewright.version import __version__
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_READ_VERSIONS = (1, FORMAT_VERSION)  # the first had neither tasks nor contexts
 FORMAT_KEY = "tilewright_records"
 
 # As `Record.to_line` writes them: what begins a trace, what comes between its steps, and what ends it.
 _BEGIN, _BETWEEN, _END = '"trace":[{', "},{", '}],"status":"'
-
-
-class NotJsonError(RecordFormatError):
-    """A line that is not JSON, as one that is not whole."""
 
 
 class LineReader:
@@ -34,19 +32,24 @@ class LineReader:
     def __init__(self) -> None:
         self._steps: dict[str, Step] = {}
 
-    def read(self, line: bytes, source: str) -> Record | None:
-        """The record in a line, or None for a header; files joined with `cat` have several."""
+    def read(self, line: bytes, source: str) -> Record | TaskLine | None:
+        """The record or the task in a line, or None for a header; files joined with `cat` have several."""
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
             raise NotJsonError(f"the line is not JSON ({error}); remove the line, or restore the file") from error
+        task = TaskLine.as_written(text, source)
+        if task is not None:
+            return task
         rest, trace = self._cut_out_trace(text)
-        data = _object(rest)
+        data = json_object(rest)
         if trace is not None and data.get("trace") != []:  # it was not the record's
-            data, trace = _object(text), None
+            data, trace = json_object(text), None
         if FORMAT_KEY in data:
             _check_version(data[FORMAT_KEY])
             return None
+        if TASK_KEY in data:
+            return TaskLine.from_json(data, text, source)
         try:
             return Record.from_json(data, source, trace)
         except RecordFormatError as error:
@@ -78,21 +81,9 @@ class LineReader:
         return step
 
 
-def _object(text: str) -> dict[str, Any]:
-    try:
-        data = json.loads(text)
-    except RecursionError:
-        raise RecordFormatError("the line is nested too deeply; remove the line, or restore the file") from None
-    except ValueError as error:
-        raise NotJsonError(f"the line is not JSON ({error}); remove the line, or restore the file") from error
-    if not isinstance(data, dict):
-        raise RecordFormatError(f"a line is a JSON object, got {shown(data)}; remove the line, or restore the file")
-    return data
-
-
 def _check_version(version: object) -> None:
-    if version != FORMAT_VERSION:
+    if version not in _READ_VERSIONS:
         raise RecordFormatError(
-            f"the format is version {shown(version)}, and this tilewright ({__version__}) reads version "
+            f"the format is version {shown(version)}, and this tilewright ({__version__}) reads versions up to "
             f"{FORMAT_VERSION}; use the tilewright that wrote the file, or a newer one"
         )

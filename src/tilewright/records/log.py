@@ -1,8 +1,8 @@
-"""The record file: a header line, then one line of JSON for each trial. It only ever grows.
+"""The record file: a header line, then one line of JSON for each trial, and one for each task before its first trial.
 
-Several tuners may append to one file: a writer holds a lock for the time of one write. Readers take none, and so see
-at worst the beginning of a last line, which they leave out. What a writer that died, or a full disk, left of a line is
-removed by the next writer.
+It only ever grows. Several tuners may append to one file: a writer holds a lock for the time of one write. Readers take
+none, and so see at worst the beginning of a last line, which they leave out. What a writer that died, or a full disk,
+left of a line is removed by the next writer.
 """
 
 from __future__ import annotations
@@ -10,22 +10,30 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import BufferedReader
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
-from tilewright.errors import RecordFormatError, TilewrightError
-from tilewright.records.lines import FORMAT_KEY, FORMAT_VERSION, LineReader, NotJsonError
+from tilewright.records.lines import FORMAT_KEY, FORMAT_VERSION
+from tilewright.records.reading import (
+    BEGINNING,
+    TASK_BEGINNING,
+    check_beginning,
+    file_error,
+    lines_of,
+    read_contents,
+    read_records,
+)
 from tilewright.records.record import Record
+from tilewright.records.task_line import TaskLine
+from tilewright.te import Task
 from tilewright.version import __version__
 
-_BEGINNING = f'{{"{FORMAT_KEY}": '.encode()
-# A line is a few thousand bytes long.
-_MAX_LINE_BYTES = 1 << 22
+_HEADER = BEGINNING + f"{FORMAT_VERSION},".encode()
 
 
 class RecordLog:
@@ -33,30 +41,56 @@ class RecordLog:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._seen: _Seen | None = None
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Record, task: Task | None = None) -> None:
         """Add one record; once this returns, the end of this process cannot lose it."""
-        self.extend([record])
+        self.extend([record], task)
 
-    def extend(self, records: Iterable[Record]) -> None:
-        """Add records in one write: all of them or, if it fails, none."""
-        text = _text_of(records)
-        if not text:
+    def extend(self, records: Iterable[Record], task: Task | None = None) -> None:
+        """Add records in one write: all of them or, if it fails, none.
+
+        The `task` that they are of is written before them, unless the file has it already.
+        """
+        added = list(records)
+        if not added:
             return
         with self._locked(os.O_CREAT) as fd:
             _repair_end(fd)
-            if os.fstat(fd).st_size == 0:
-                text = _header_line() + text
-            _append_all(self.path, fd, text.encode())
+            seen = self._look_through(fd, task)
+            new = {} if task is None or task.hash in seen.tasks else {task.hash: TaskLine.of(task)}
+            header = "" if seen.has_header else _header_line()
+            _append_all(self.path, fd, (header + _text_of(added, new)).encode())
+            self._seen = _Seen(seen.file, True, seen.tasks.union(new))
 
     def read(self) -> list[Record]:
         """All records in the order in which they were written; none if the file does not exist yet."""
         return list(read_records(self.path)) if self.path.exists() else []
 
-    def rewrite(self, change: Callable[[list[Record]], Sequence[Record]], create: bool = False) -> None:
-        """Put `change(records)` in the place of the records, at once and without losing those of other writers."""
+    def rewrite(
+        self,
+        change: Callable[[list[Record]], Sequence[Record]],
+        create: bool = False,
+        tasks: Mapping[str, TaskLine] = MappingProxyType({}),
+    ) -> None:
+        """Put `change(records)` in the place of the records, at once and without losing those of other writers.
+
+        The tasks of the file, and of `tasks`, are kept as far as records of them are.
+        """
         with self._locked(os.O_CREAT if create else 0) as fd:
-            _replace(self.path, change(self.read()), mode=os.fstat(fd).st_mode & 0o777)
+            present = read_contents(self.path)
+            text = _text_of(change(present.records), {**tasks, **present.tasks})
+            _replace(self.path, _header_line() + text, mode=os.fstat(fd).st_mode & 0o777)
+
+    def _look_through(self, fd: int, task: Task | None) -> _Seen:
+        """What the file has; looked at anew where the file is another one, or others may have written the task."""
+        status = os.fstat(fd)
+        file, seen = (status.st_dev, status.st_ino), self._seen
+        if not status.st_size:
+            return _Seen(file, False, frozenset())
+        if seen is None or seen.file != file or (task is not None and task.hash not in seen.tasks):
+            return _Seen.of(file, self.path)
+        return seen
 
     @contextmanager
     def _locked(self, flags: int) -> Iterator[int]:
@@ -66,7 +100,7 @@ class RecordLog:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX)
                 if self._is_at_path(fd):
-                    _check_beginning(self.path, os.pread(fd, min(len(_BEGINNING), os.fstat(fd).st_size), 0))
+                    check_beginning(self.path, os.pread(fd, min(len(BEGINNING), os.fstat(fd).st_size), 0))
                     yield fd
                     return
             finally:
@@ -86,48 +120,31 @@ class RecordLog:
             return False
 
 
-def read_records(path: str | os.PathLike[str]) -> Iterator[Record]:
-    """The records of a file, one after the other.
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a writer knows of a file."""
 
-    The last line is left out if it is not whole: its writer was killed, or is writing. Any other line that is not a
-    record raises RecordFormatError, which names the line.
-    """
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise TilewrightError(f"the record file {os.fspath(path)} is no regular file; give the path of a file")
-        with open(path, "rb") as file:
-            _check_beginning(path, file.peek(len(_BEGINNING))[: len(_BEGINNING)])
-            yield from _read_lines(os.fspath(path), file)
-    except OSError as error:
-        raise file_error(path, error) from error
+    file: tuple[int, int]  # its device and its number there
+    has_header: bool  # of today's version
+    tasks: frozenset[str]
 
-
-def _read_lines(path: str, file: BufferedReader) -> Iterator[Record]:
-    reader = LineReader()
-    number = 0
-    while line := file.readline(_MAX_LINE_BYTES):
-        number += 1
-        source = f"{path}:{number}"
-        try:
-            record = reader.read(line, source)
-        except NotJsonError as error:
-            if not line.endswith(b"\n") and len(line) < _MAX_LINE_BYTES:
-                return
-            raise RecordFormatError(f"{source}: {error}") from error
-        except RecordFormatError as error:
-            raise RecordFormatError(f"{source}: {error}") from error
-        if record is not None:
-            yield record
+    @staticmethod
+    def of(file: tuple[int, int], path: Path) -> _Seen:
+        """Looked through with the lock, so that nobody is in the middle of a line."""
+        own = [line for _, line in lines_of(path) if line.startswith((_HEADER, TASK_BEGINNING))]
+        has_header = any(line.startswith(_HEADER) for line in own)
+        tasks = (TaskLine.as_written(line.decode(errors="replace"), "") for line in own)
+        return _Seen(file, has_header, frozenset(task.hash for task in tasks if task is not None))
 
 
-def _replace(path: Path, records: Iterable[Record], mode: int) -> None:
-    """Put a file with these records in the place of the one that is there, once it is whole."""
+def _replace(path: Path, text: str, mode: int) -> None:
+    """Put a file with this text in the place of the one that is there, once it is whole."""
     fd, temporary = -1, ""
     try:
         fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         os.fchmod(fd, mode)
-        with open(fd, "w") as file:
-            file.write(_header_line() + _text_of(records))
+        with open(fd, "w", encoding="utf-8") as file:
+            file.write(text)
         os.replace(temporary, path)
     except OSError as error:
         if temporary:
@@ -140,17 +157,16 @@ def _header_line() -> str:
     return json.dumps(header) + "\n"
 
 
-def _text_of(records: Iterable[Record]) -> str:
-    return "".join(record.to_line() + "\n" for record in records)
-
-
-def _check_beginning(path: str | os.PathLike[str], beginning: bytes) -> None:
-    """A file that is something else is neither read nor written; a part of the header is what a full disk leaves."""
-    if not _BEGINNING.startswith(beginning):
-        raise RecordFormatError(
-            f"{os.fspath(path)}:1: a record file begins with {_BEGINNING.decode()}{FORMAT_VERSION}, ...; "
-            "this is something else: give another file"
-        )
+def _text_of(records: Iterable[Record], tasks: Mapping[str, TaskLine]) -> str:
+    """The lines of the records, and of each task before the first of its records."""
+    waiting = dict(tasks)
+    lines: list[str] = []
+    for record in records:
+        task = waiting.pop(record.task, None)
+        if task is not None:
+            lines.append(task.text)
+        lines.append(record.to_line())
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _repair_end(fd: int) -> None:
@@ -196,8 +212,3 @@ def _append_all(path: Path, fd: int, data: bytes) -> None:
 def _take_back(fd: int, size: int) -> None:
     if os.fstat(fd).st_size > size:
         os.ftruncate(fd, size)
-
-
-def file_error(path: str | os.PathLike[str], error: OSError) -> TilewrightError:
-    """The error to raise when the system refuses to read or write a file."""
-    return TilewrightError(f"the record file {os.fspath(path)} cannot be used: {error.strerror}")

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from tilewright.errors import UsageError
 from tilewright.measure import STATUSES
-from tilewright.records.log import RecordLog, read_records
+from tilewright.records.log import RecordLog
+from tilewright.records.reading import read_contents
 from tilewright.records.record import FIELDS, WARM, Record
 from tilewright.schedule import Trace
 from tilewright.target import Target, stands_for
@@ -105,21 +106,27 @@ def count_statuses(records: Iterable[Record]) -> dict[str, int]:
 
 
 def merge(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> int:
-    """Add the records of all files to those of `out`, in order of time and each once; return how many it has then."""
-    added = [record for path in paths for record in read_records(path)]
+    """Add the records of all files to those of `out`, in order of time and each once; return how many it has then.
+
+    Their tasks come with them, each once.
+    """
+    added = read_contents(*paths)
     merged: list[Record] = []
 
     def join(present: list[Record]) -> list[Record]:
-        by_line = {record.to_line(): record for record in present + added}
+        by_line = {record.to_line(): record for record in present + added.records}
         merged.extend(sorted(by_line.values(), key=lambda record: record.time))
         return merged
 
-    RecordLog(out).rewrite(join, create=True)
+    RecordLog(out).rewrite(join, create=True, tasks=added.tasks)
     return len(merged)
 
 
 def prune(path: str | os.PathLike[str], keep_best: int) -> tuple[int, int]:
-    """Keep only the `keep_best` fastest records of each task; return how many there were and are."""
+    """Keep only the `keep_best` fastest records of each task; return how many there were and are.
+
+    A task of which no record is left goes too.
+    """
     if keep_best < 1:
         raise UsageError(f"the number of records to keep of each task is {keep_best}; it must be at least 1")
     numbers: list[int] = []

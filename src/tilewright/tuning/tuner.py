@@ -227,7 +227,7 @@ class Tuner:
             made[index] = record = self._record(traces[index], measurement)
             self.records.append(record)
             if log is not None:
-                log.append(record)
+                log.append(record, self.task)
             if on_trial is not None:
                 on_trial(measurement)
 
@@ -278,7 +278,7 @@ class Tuner:
             for trace, final in zip(finalists, finals, strict=True)
         ]
         if log is not None:
-            log.extend(again)
+            log.extend(again, self.task)
         best = min(again, key=attrgetter("rank_s"))
         return best if best.latency_s is not None else ran[0]
 
