@@ -34,6 +34,7 @@ from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOption
 from tilewright.target import Target, checked_threads
 from tilewright.te import Task
 from tilewright.tuning.finals import fastest_first, final_of
+from tilewright.tuning.recorded import candidate_of
 from tilewright.tuning.scoring import Scoring
 from tilewright.tuning.untuned import default_trace, estimated_latency_s
 
@@ -187,7 +188,7 @@ class Tuner:
         found: list[tuple[Record, Candidate]] = []
         unusable: list[tuple[Record, TilewrightError]] = []
         for record in mine:
-            candidate = _candidate_of(record.trace, self.sketches)
+            candidate = candidate_of(record.trace, self.sketches)
             error = None if candidate is not None or record.latency_s is None else self._why_not(record)
             if error is not None:
                 unusable.append((record, error))
@@ -247,7 +248,7 @@ class Tuner:
     def _untuned(self) -> list[Candidate]:
         """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own."""
         untuned = default_trace(self.task, self.target, self.threads)
-        candidate = _candidate_of(untuned, self.sketches)
+        candidate = candidate_of(untuned, self.sketches)
         if candidate is None:
             alone = Sketch(self.task, untuned.steps, self.options, "plain")
             self.sketches.append(alone)
@@ -334,10 +335,6 @@ class Tuner:
             self.best_latency_s,
             dict(Counter(record.status for record in self.records)),
         )
-
-
-def _candidate_of(trace: Trace, sketches: Sequence[Sketch]) -> Candidate | None:
-    return next(filter(None, (sketch.candidate_of(trace) for sketch in sketches)), None)
 
 
 def nothing_valid(records: Sequence[Record]) -> str:
