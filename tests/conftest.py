@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 
 import pytest
+
+# What somebody measured of this machine changes no test, nor the processes that tests start.
+os.environ["TILEWRIGHT_CALIBRATION"] = ""
 
 _TOLERANT = ("tilewright.space.derivation", "tilewright.deploy.kernel_workers")
 

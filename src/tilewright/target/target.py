@@ -1,18 +1,20 @@
 """`Target`: the machine that code is generated for, read from a string such as "llvm -mcpu=native".
 
 A target is its string and nothing else: two equal strings describe the same machine, wherever they are read. Only
-"native" asks the machine at hand (`machine`), when the string is read; what it finds is in the value from then on.
+"native" asks the machine at hand (`machine`), and for what was measured of it (`calibration`), when the string is read;
+what is found is in the value from then on.
 """
 
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tilewright.errors import CodegenError
 from tilewright.target import syntax
 from tilewright.target.caches import Caches, default_caches
+from tilewright.target.calibration import Calibration, find_calibration
 from tilewright.target.core_model import FAMILIES, CoreModel, family_of
 from tilewright.target.cpus import CPU_FEATURES, GENERIC_CPU, RISCV_BASELINE, apply_features
 from tilewright.target.machine import read_machine, read_processor, this_arch
@@ -47,7 +49,8 @@ class Target:
 
         Without a processor it is the one at hand, or the generic one if a triple is given. Without a triple it is
         Linux on the processor's architecture. Without a number of cores it is 1; without caches they are those of the
-        processor, or of a small one of its architecture. Of this machine (`native`), all that is read from it.
+        processor, or of a small one of its architecture. Of this machine (`native`), all that is read from it, and from
+        its calibration (`calibration`) if there is one.
         """
         if not isinstance(text, str):
             raise CodegenError(f"a target is written as a string such as 'llvm -mcpu=native', got {text!r}")
@@ -79,7 +82,12 @@ class Target:
                 f"{options['-mtriple']!r}: name a processor, such as -mcpu={GENERIC_CPU[arch]}"
             )
         here = read_machine()
-        return cls._make(options, arch, here.cpu, here.changes, here.num_cores, here.caches)
+        target = cls._make(options, arch, here.cpu, here.changes, here.num_cores, here.caches)
+        found = find_calibration()
+        if found is None or not is_calibration_of(found, target, here.processor):
+            return target
+        own = syntax.read_core(options.get("-core"))
+        return replace(target, core=target.uncalibrated.core.with_values({**found.core, **own}))
 
     @classmethod
     def _make(
@@ -124,6 +132,11 @@ class Target:
     def family(self) -> str:
         """The family of cores whose model this target's begins with."""
         return family_of(self.arch, self.enabled_features)
+
+    @property
+    def uncalibrated(self) -> Target:
+        """The same target with the numbers of its family."""
+        return replace(self, core=FAMILIES[self.family])
 
     @property
     def features(self) -> str:
@@ -214,6 +227,11 @@ def stands_for(recorded: str, target: Target) -> bool:
         return False
     other, has_caches = found
     return _code_of(other) == _code_of(target) and (not has_caches or other.caches == target.caches)
+
+
+def is_calibration_of(calibration: Calibration, target: Target, processor: str) -> bool:
+    """Whether it was measured on a processor of that name, with code as it is generated for the target."""
+    return calibration.processor == processor and stands_for(calibration.target, target)
 
 
 @lru_cache(maxsize=64)
