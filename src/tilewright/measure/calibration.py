@@ -15,8 +15,8 @@ import numpy as np
 
 from tilewright import te
 from tilewright.runtime import measure_loop, parallel_region_s
+from tilewright.runtime.aligned_arrays import aligned_empty
 from tilewright.runtime.build import build
-from tilewright.runtime.memory import empty
 from tilewright.schedule import Schedule
 from tilewright.target import Target
 from tilewright.te import Task, numpy_dtype
@@ -178,7 +178,7 @@ def _best_times(target: Target, probes: Mapping[str, Probe], threads: int, secon
 def _runner(target: Target, probe: Probe) -> Callable[[], float]:
     """A function that gives the seconds of one run, from as many as take about a millisecond."""
     kernel = build(probe.schedule, target, probe.threads)
-    arrays = [empty(a.shape, numpy_dtype(a.dtype), a.nbytes) for a in (*kernel.inputs, *kernel.outputs)]
+    arrays = [aligned_empty(a.shape, numpy_dtype(a.dtype), a.nbytes) for a in (*kernel.inputs, *kernel.outputs)]
     for array in arrays:
         array.fill(np.ones((), array.dtype))
     inputs, outputs = arrays[: len(kernel.inputs)], tuple(arrays[len(kernel.inputs) :])

@@ -36,7 +36,7 @@ from tilewright.te import Task
 from tilewright.tuning.finals import fastest_first, final_of
 from tilewright.tuning.recorded import candidate_of
 from tilewright.tuning.scoring import Scoring
-from tilewright.tuning.untuned import default_trace, estimated_latency_s
+from tilewright.tuning.untuned import Untuned, search_untuned
 
 ROUND_SIZE = 16
 # Finalists are measured once more against each other; the fastest few of many again, in more turns.
@@ -245,9 +245,14 @@ class Tuner:
             return self.strategy.ask(n) or self._untuned()
         return [*self._untuned(), *self.strategy.ask(n - 1)]
 
+    @cached_property
+    def untuned(self) -> Untuned:
+        """What is the best before anything is measured."""
+        return search_untuned(self.sketches)
+
     def _untuned(self) -> list[Candidate]:
         """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own."""
-        untuned = default_trace(self.task, self.target, self.threads)
+        untuned = self.untuned.trace
         candidate = candidate_of(untuned, self.sketches)
         if candidate is None:
             alone = Sketch(self.task, untuned.steps, self.options, "plain")
@@ -287,10 +292,10 @@ class Tuner:
     def key(self) -> Key:
         return Key(self.task.hash, str(self.target), self.threads)
 
-    @cached_property
+    @property
     def estimated_latency_s(self) -> float:
         """What the analytical model expects, before anything is measured."""
-        return estimated_latency_s(self.sketches, self.target, self.threads)
+        return self.untuned.estimate_s
 
     @property
     def best_latency_s(self) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,14 @@ _NUM_ROWS = 128
 _GENERATIONS = 5
 _NUM_PARENTS = 24
 _NUM_CHILDREN = 192
-_NUM_ROWS_TO_ESTIMATE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Untuned:
+    """The best program by the analytical model, and how long that expects it to take."""
+
+    trace: Trace
+    estimate_s: float
 
 
 def default_trace(task: Task, target: Target, threads: int, seed: int = 0) -> Trace:
@@ -37,22 +45,24 @@ def default_trace(task: Task, target: Target, threads: int, seed: int = 0) -> Tr
     s["B"].vectorize("j")
     s["B"].parallel("i")
     """
+    return search_untuned(derive(task, SpaceOptions(target, threads)), seed).trace
+
+
+def search_untuned(sketches: Sequence[Sketch], seed: int = 0) -> Untuned:
+    """The best of the sketches, which are those of one task; the plain program where nothing fits the target."""
     rng = np.random.default_rng(seed)
-    pool = _most_promising(derive(task, SpaceOptions(target, threads)), target, threads, rng, _NUM_ROWS)
-    if pool.best_score == -np.inf:  # nothing in the space fits the target
-        return Trace(plain_schedule(task, target, threads).steps)
+    options = sketches[0].options
+    pool = _most_promising(sketches, rng)
+    if pool.best_score == -np.inf:
+        plain = plain_schedule(sketches[0].task, options.target, options.threads)
+        score = score_schedule(plain, 1, Hardware.from_target(options.target, options.threads))[0]
+        return Untuned(Trace(plain.steps), _seconds(score, options.target))
     for _ in range(_GENERATIONS):
         pool.evolve(rng)
-    return pool.population.trace(0)
+    return Untuned(pool.population.trace(0), _seconds(pool.best_score, options.target))
 
 
-def estimated_latency_s(sketches: Sequence[Sketch], target: Target, threads: int) -> float:
-    """What the analytical model expects of a task, roughly; the sketches are those of the task."""
-    rng = np.random.default_rng(0)
-    score = _most_promising(sketches, target, threads, rng, _NUM_ROWS_TO_ESTIMATE).best_score
-    if score == -np.inf:
-        plain = plain_schedule(sketches[0].task, target, threads)
-        score = float(score_schedule(plain, 1, Hardware.from_target(target, threads))[0])
+def _seconds(score: float, target: Target) -> float:
     return float(np.exp(-score)) / target.core.clock_hz
 
 
@@ -63,25 +73,22 @@ def best_trace(records: Iterable[Record], task: Task, target: Target, threads: i
     return default_trace(task, target, threads) if found is None else found.trace
 
 
-def _most_promising(
-    sketches: Sequence[Sketch], target: Target, threads: int, rng: np.random.Generator, num_rows: int
-) -> _Pool:
+def _most_promising(sketches: Sequence[Sketch], rng: np.random.Generator) -> _BestOfSketch:
     """The sketch whose random candidates have the best score."""
-    hardware = Hardware.from_target(target, threads)
-    pools = [_Pool(sketch, target, hardware) for sketch in sketches]
+    pools = [_BestOfSketch(sketch) for sketch in sketches]
     for pool in pools:
         sketch = pool.population.sketch
-        half = min(num_rows, 4 * sketch.cardinality) // 2
+        half = min(_NUM_ROWS, 4 * sketch.cardinality) // 2
         pool.add(Population.concatenate([sketch.sample(rng, half), sketch.sample_plain(rng, half)]))
     return max(pools, key=lambda pool: pool.best_score)
 
 
-class _Pool:
+class _BestOfSketch:
     """The best candidates of a sketch that were found so far, best first."""
 
-    def __init__(self, sketch: Sketch, target: Target, hardware: Hardware) -> None:
-        self.target = target
-        self.hardware = hardware
+    def __init__(self, sketch: Sketch) -> None:
+        self.target = sketch.options.target
+        self.hardware = Hardware.from_target(self.target, sketch.options.threads)
         self.population = Population(sketch, np.zeros((0, len(sketch.knobs)), np.int64))
         self.scores: npt.NDArray[np.float64] = np.zeros(0)
 
