@@ -13,7 +13,7 @@ NATIVE    := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-scheduler bench-loading bench-importing fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-scheduler bench-loading bench-importing bench-calibration fuzz qemu cross-tools hooks clean
 
 help:
 	@echo "make demo    tune ResNet-18 for a minute: its speed before, after, and next to onnxruntime if that is installed"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench-networks  networks with zero trials and tuned, next to onnxruntime and openvino; over an hour"
 	@echo "make bench-scheduler the gradient task scheduler next to round-robin; half an hour"
 	@echo "make bench-loading   how long a compiled resnet50 takes to load, and its memory, next to onnxruntime"
+	@echo "make bench-calibration programs with zero trials before and after calibrating this machine; half an hour"
 	@echo "make bench-importing how long models of 100,000 nodes take to import; minutes"
 	@echo "make fuzz    random schedules, graphs and damaged files for SECONDS=$(SECONDS)"
 	@echo "make qemu    only the tests that run aarch64 code"
@@ -94,6 +95,9 @@ bench-loading: $(DEVELOP)
 
 bench-importing: $(INSTALLED)
 	$(BIN)/python -m benchmarks.importing
+
+bench-calibration: $(INSTALLED)
+	$(BIN)/python -m benchmarks.calibration --records $(RESULTS)/calibration
 
 bench-tuner: bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation
 
