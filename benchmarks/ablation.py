@@ -24,6 +24,7 @@ from benchmarks.tuned import best_so_far_s, file_name
 from tilewright import workloads
 from tilewright.cost_model import BoostedTrees, RandomModel
 from tilewright.measure import MeasureOptions
+from tilewright.measure.local import LocalMeasurer
 from tilewright.records import RecordLog
 from tilewright.target import Target
 from tilewright.tuning.tuner import Tuner, TuneResult
@@ -106,7 +107,8 @@ def run(variant: Variant, seed: int, options: argparse.Namespace) -> TuneResult:
         tuner.sketches = limited_space(tuner.task, target, options.threads)
         tuner.strategy = type(tuner.strategy)(tuner.sketches, tuner.scoring.scores, target, seed)
     log = RecordLog(options.records / file_name(f"{options.workload}-{variant.name}-{seed}"))
-    return tuner.run(options.trials, log, None, MeasureOptions(seed=seed), lambda _: None)
+    with LocalMeasurer(target, options.threads, MeasureOptions(seed=seed)) as measurer:
+        return tuner.run(options.trials, log, None, measurer, lambda _: None)
 
 
 def plot(curves: Sequence[Curve], workload: str, path: Path) -> None:

@@ -7,12 +7,12 @@ So every program that was ever the best of its task is measured once more, with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.measure import MeasureOptions, Measurer
+from tilewright.measure import Batch, Context, measure_all
+from tilewright.measure.local import LocalMeasurer
 from tilewright.records import Record
 from tilewright.schedule import Trace
 from tilewright.target import Target
@@ -73,19 +73,17 @@ def measure_again(
     tasks: Sequence[Task], programs: Iterable[Record], target: Target, threads: int, turns: int
 ) -> dict[tuple[str, Trace], float]:
     """Measure the programs, those of one task in turns; one that fails now keeps the latency that it had."""
-    by_task: dict[str, dict[Trace, Record]] = {}
+    groups: dict[tuple[str, str], dict[Trace, Record]] = {}
     for record in programs:
-        by_task.setdefault(record.task, {})[record.trace] = record
+        groups.setdefault((record.task, record.context), {})[record.trace] = record
+    task_of = {task.hash: task for task in tasks}
     again: dict[tuple[str, Trace], float] = {}
-    with closing(Measurer(tasks[0], target, threads, MeasureOptions())) as measurer:
-        for task in tasks:
-            known = by_task.get(task.hash, {})
-            if not known:
-                continue
-            measurer.turn_to(task)
-            results = measurer.compare(list(known), turns)
+    with LocalMeasurer(target, threads) as measurer:
+        for (task_hash, context), known in groups.items():
+            batch = Batch(task_of[task_hash], tuple(known), Context.parse(context), turns=turns)
+            results = measure_all(measurer, batch)
             for (trace, record), result in zip(known.items(), results, strict=True):
-                again[task.hash, trace] = result.latency_s or record.rank_s
+                again[task_hash, trace] = result.latency_s or record.rank_s
     return again
 
 

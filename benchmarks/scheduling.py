@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,14 @@ from benchmarks.objective_curve import Again, Weights, curve, improvements, meas
 from benchmarks.scheduling_report import Run, Seed, Settings
 from benchmarks.tuned import file_name
 from benchmarks.tuned_network import subject_of
-from tilewright.measure import Measurer
+from tilewright.measure import Context
 from tilewright.network import InferenceSession, compile_partition, name_of, partition_network, read_network
 from tilewright.partition.groups import Partition
 from tilewright.peers import take_turns
-from tilewright.records import Record, RecordLog, fastest
+from tilewright.records import Record, RecordLog
 from tilewright.target import Target
 from tilewright.te import Task
+from tilewright.tuning.rounds import Round
 from tilewright.tuning.task_scheduler import Network, NetworkProgress, NetworksResult, Standing, TaskScheduler
 from tilewright.tuning.tuner import ROUND_SIZE, Tuner
 from tilewright.zoo import inputs_for
@@ -137,12 +138,10 @@ def run(setup: Setup, seed: int) -> Seed:
 class _FirstRound(Tuner):
     """A tuner whose finalists are not compared: that is for the end of a run."""
 
-    def compare_finalists(
-        self, measurer: Measurer, log: RecordLog | None, max_finalists: int = 1, turns: int = 1
-    ) -> Record:
-        best = fastest(self.records)
-        assert best is not None
-        return best
+    def final_round(
+        self, max_finalists: int, turns: int, log: RecordLog | None, on_best: Callable[[Record], None]
+    ) -> Round | None:
+        return None
 
 
 class _NoFurtherRounds:
@@ -155,13 +154,17 @@ class _NoFurtherRounds:
 def _first_rounds(setup: Setup, seed: int) -> list[Record]:
     """The trials from which both strategies start: one round for each task."""
     log = setup.log("first_rounds", seed)
+
+    def first_round(task: Task, context: Context, label: str) -> _FirstRound:
+        return _FirstRound(task, setup.target, setup.threads, seed=seed, workload=label, context=context)
+
     scheduler = TaskScheduler(
         setup.networks,
         strategy=_NoFurtherRounds(),
         target=setup.target,
         threads=setup.threads,
         seed=seed,
-        make_tuner=lambda task, label: _FirstRound(task, setup.target, setup.threads, seed=seed, workload=label),
+        make_tuner=first_round,
     )
     scheduler.tune(records=log.path, on_progress=partial(_report, f"seed {seed}, first rounds"))
     return _trials(setup, log)

@@ -3,70 +3,69 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tilewright.measure import Measurement, Measurer
-from tilewright.records import RecordLog, fastest, read_records
+from tilewright.measure import Batch, Measurement, Result, Ticket
+from tilewright.records import Record, RecordLog, fastest, read_records
 from tilewright.schedule import Trace
 from tilewright.target import Target
-from tilewright.te import Task
 from tilewright.tuning.finals import fastest_first, final_of
+from tilewright.tuning.rounds import measure_rounds
 from tilewright.tuning.tuner import NUM_LAST_FINALISTS, Tuner
 from tilewright.workloads import parse
 
 TASK = parse("gmm:48x40x56")
 
 
-class Noisy(Measurer):
-    """Every program takes what `true_s` says, a millisecond by default, times the noise of the moment."""
+class Noisy:
+    """A measurer. Every program takes what `true_s` says, a millisecond by default, times the noise of the moment."""
 
     def __init__(self, noise: float = 0.0, seed: int = 0) -> None:
+        self.target = Target.native()
+        self.threads = 1
         self.rng = np.random.default_rng(seed)
         self.noise = noise
         self.true_s: dict[Trace, float] = {}
         self.failing: set[Trace] = set()
-        self.compared: list[list[Trace]] = []
+        self.compared: list[tuple[Trace, ...]] = []
+        self.waiting: list[Result] = []
 
-    def turn_to(self, task: Task) -> None:
-        pass
+    @property
+    def has_room(self) -> bool:
+        return not self.waiting
 
-    def _sample_s(self, trace: Trace) -> float:
-        return self.true_s.get(trace, 1e-3) * float(np.exp(self.noise * self.rng.normal()))
+    def submit(self, batch: Batch) -> list[Ticket]:
+        if batch.turns is not None:
+            self.compared.append(batch.traces)
+        self.waiting = [Result(n, self.measure(trace, batch.turns or 1)) for n, trace in enumerate(batch.traces)]
+        return list(range(len(batch.traces)))
 
-    def measure(
-        self,
-        traces: Sequence[Trace],
-        best_latency_s: float | None = None,
-        on_result: Callable[[int, Measurement], None] | None = None,
-    ) -> list[Measurement]:
-        results = []
-        for index, trace in enumerate(traces):
-            latency_s = self._sample_s(trace)
-            results.append(Measurement("OK", latency_s, (latency_s,)))
-            if on_result is not None:
-                on_result(index, results[-1])
-        return results
+    def next_result(self) -> Result:
+        return self.waiting.pop(0)
 
-    def compare(self, traces: Sequence[Trace], turns: int) -> list[Measurement]:
-        self.compared.append(list(traces))
-        results = []
-        for trace in traces:
-            runs_s = tuple(self._sample_s(trace) for _ in range(turns))
-            is_ok = trace not in self.failing
-            results.append(Measurement("OK", float(np.median(runs_s)), runs_s) if is_ok else Measurement("RUN_ERROR"))
-        return results
+    def cancel(self) -> None:
+        self.waiting.clear()
+
+    def close(self) -> None:
+        self.cancel()
+
+    def measure(self, trace: Trace, turns: int = 1) -> Measurement:
+        if trace in self.failing:
+            return Measurement("RUN_ERROR")
+        runs_s = self.true_s.get(trace, 1e-3) * np.exp(self.noise * self.rng.normal(size=turns))
+        return Measurement("OK", float(np.median(runs_s)), tuple(map(float, runs_s)))
 
 
 @pytest.fixture(scope="module")
 def searched() -> Tuner:
     """After forty trials."""
     tuner = Tuner(TASK, Target.native(), threads=1)
-    tuner.round(Noisy(), None, 40)
+    rounds = iter([tuner.round(40, None)])
+    measure_rounds(Noisy(), lambda: next(rounds, None))
     return tuner
 
 
@@ -78,9 +77,10 @@ def tuner(searched: Tuner) -> Tuner:
 def measured_anew(tuner: Tuner, measurer: Noisy) -> Tuner:
     """The tuner as it is if its trials gave what this measurer says."""
     again = copy.copy(tuner)
+    results = [measurer.measure(record.trace) for record in tuner.records]
     again.records = [
         replace(record, latency_s=result.latency_s, runs_s=result.runs_s)
-        for record, result in zip(tuner.records, measurer.measure([r.trace for r in tuner.records]), strict=True)
+        for record, result in zip(tuner.records, results, strict=True)
     ]
     return again
 
@@ -106,7 +106,13 @@ def test_what_is_said_of_the_best_is_not_what_chose_it(searched: Tuner) -> None:
 def test_the_first_program_is_always_a_finalist(tuner: Tuner) -> None:
     measurer = Noisy()
     measurer.true_s[tuner.records[0].trace] = 0.1e-3  # as it turns out
-    assert tuner.compare_finalists(measurer, None, max_finalists=2).trace == tuner.records[0].trace
+    best: list[Record] = []
+    final = tuner.final_round(2, 4, None, best.append)
+    assert final is not None
+    assert len(final.batch.traces) == 2
+    for index, trace in enumerate(final.batch.traces):
+        final.tell(index, measurer.measure(trace, 4))
+    assert [record.trace for record in best] == [tuner.records[0].trace]
 
 
 def test_of_many_finalists_the_fastest_are_compared_in_more_turns(tuner: Tuner) -> None:

@@ -1,6 +1,9 @@
-"""Measuring candidates: builder processes compile them, one runner process times them and checks what they compute."""
+"""What a measurement is, and what makes one: the protocols `Measurer`, `Builder` and `Runner`.
 
-from tilewright.codegen import KernelBinary, PackedInput
+`local` has those of this machine.
+"""
+
+from tilewright.measure.context import WARM, Context, constant_bytes
 from tilewright.measure.measurement import (
     BUILD_ERROR,
     BUILD_TIMEOUT,
@@ -12,8 +15,9 @@ from tilewright.measure.measurement import (
     WRONG_RESULT,
     Measurement,
 )
-from tilewright.measure.measurer import Measurer
 from tilewright.measure.options import MeasureOptions
+from tilewright.measure.protocols import Batch, Builder, Built, Measurer, Result, Runner, Ticket, measure_all
+from tilewright.measure.sequential import SequentialMeasurer
 
 __all__ = [
     "BUILD_ERROR",
@@ -23,10 +27,19 @@ __all__ = [
     "RUN_ERROR",
     "RUN_TIMEOUT",
     "STATUSES",
+    "WARM",
     "WRONG_RESULT",
-    "KernelBinary",
+    "Batch",
+    "Builder",
+    "Built",
+    "Context",
     "MeasureOptions",
     "Measurement",
     "Measurer",
-    "PackedInput",
+    "Result",
+    "Runner",
+    "SequentialMeasurer",
+    "Ticket",
+    "constant_bytes",
+    "measure_all",
 ]

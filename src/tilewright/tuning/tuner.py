@@ -13,7 +13,7 @@ from operator import attrgetter
 from tilewright.arguments import file_path, function, instance, seconds, whole_number
 from tilewright.cost_model import CostModel, find
 from tilewright.errors import NoValidCandidateError, TilewrightError, UsageError
-from tilewright.measure import Measurement, MeasureOptions, Measurer
+from tilewright.measure import WARM, Batch, Context, Measurement, MeasureOptions, Measurer, measure_all
 from tilewright.records import (
     Key,
     Record,
@@ -35,6 +35,7 @@ from tilewright.target import Target, checked_threads
 from tilewright.te import Task
 from tilewright.tuning.finals import fastest_first, final_of
 from tilewright.tuning.recorded import candidate_of
+from tilewright.tuning.rounds import Round, measure_rounds, measurer_or_local
 from tilewright.tuning.scoring import Scoring
 from tilewright.tuning.untuned import Untuned, search_untuned
 
@@ -106,7 +107,9 @@ def tune(
     budget_s: float | None = None,
     workload: str = "",
     rules: Sequence[Rule] = DEFAULT_RULES,
+    context: Context | str = WARM,
     measure: MeasureOptions | None = None,
+    measurer: Measurer | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> TuneResult:
     """Find a fast program for `task` with at most `trials` measurements.
@@ -114,6 +117,8 @@ def tune(
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
     run that was interrupted goes on where it stopped. `cost_model` is a name (boosted-trees, analytical or random), the
     path of a saved model, or a model; `search` is a name (evolutionary or random) or a class of `SearchStrategy`.
+    Constants are warm, or as cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`. `measure` has
+    the options of measuring on this machine; a `measurer` measures elsewhere.
     """
     num_trials = whole_number("trials", trials, least=1)
     log = None if records is None else RecordLog(file_path("records", records))
@@ -128,14 +133,16 @@ def tune(
         search=search,
         rules=[instance("a rule", rule, Rule) for rule in instance("rules", rules, Sequence)],
         workload=instance("workload", workload, str),
+        context=Context.of(context),
     )
-    options = MeasureOptions(seed=first_seed) if measure is None else instance("measure", measure, MeasureOptions)
+    options = None if measure is None else instance("measure", measure, MeasureOptions)
     report = (lambda _: None) if on_progress is None else function("on_progress", on_progress)
-    return tuner.run(num_trials, log, limit_s, options, report)
+    with measurer_or_local(measurer, options, tuner.target, tuner.threads, first_seed) as chosen:
+        return tuner.run(num_trials, log, limit_s, chosen, report)
 
 
 class Tuner:
-    """One task as far as it is tuned. `run` tunes it alone; a task scheduler calls `round` as often as it pays."""
+    """One task as far as it is tuned. `run` tunes it alone; a task scheduler asks for `round` as often as it pays."""
 
     def __init__(
         self,
@@ -148,6 +155,7 @@ class Tuner:
         search: str | type[SearchStrategy] = "evolutionary",
         rules: Sequence[Rule] = DEFAULT_RULES,
         workload: str = "",
+        context: Context = WARM,
     ) -> None:
         if not isinstance(task, Task):
             raise UsageError(f"tuning takes a tw.Task(inputs, outputs), got {type(task).__name__}: {task}")
@@ -155,11 +163,13 @@ class Tuner:
         self.target = target
         self.threads = threads
         self.workload = workload
+        self.context = context.of_task(task)
         self.options = SpaceOptions(target, threads)
         self.sketches = derive(task, self.options, rules)
-        self.scoring = Scoring(find(cost_model, seed))
+        self.scoring = Scoring(find(cost_model, seed), str(self.context))
         self.strategy = find_strategy(search)(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
+        self._num_open = 0  # trials that are under way
         self.started_s = time.monotonic()
 
     def run(
@@ -167,23 +177,26 @@ class Tuner:
         trials: int,
         log: RecordLog | None,
         budget_s: float | None,
-        options: MeasureOptions,
+        measurer: Measurer,
         on_progress: Callable[[Progress], None],
     ) -> TuneResult:
         if log is not None:
             self.resume(log.read())
-        with Measurer(self.task, self.target, self.threads, options) as measurer:
-            while len(self.records) < trials and not self._is_over(budget_s):
-                num_trials = min(ROUND_SIZE, trials - len(self.records))
-                if not self.round(measurer, log, num_trials, lambda last: on_progress(self._progress(last, trials))):
-                    break
-            best = self.compare_finalists(measurer, log)
+
+        def next_round() -> Round | None:
+            num_trials = min(ROUND_SIZE, trials - self.num_asked)
+            if num_trials < 1 or self._is_over(budget_s):
+                return None
+            return self.round(num_trials, log, lambda last: on_progress(self._progress(last, trials)))
+
+        measure_rounds(measurer, next_round)
+        best = self.compare_finalists(measurer, log)
         elapsed_s = time.monotonic() - self.started_s
         path = None if log is None else str(log.path)
         return TuneResult(self.task, self.target, self.threads, best, tuple(self.records), elapsed_s, path)
 
     def resume(self, records: Iterable[Record]) -> None:
-        """Take up those of the records that are of this task, target and number of threads: they count as trials."""
+        """Take up those of the records that have this key: they count as trials."""
         mine = latest(in_names_of(self.task, group_by_task(for_target(records, self.target)).get(self.key, [])))
         found: list[tuple[Record, Candidate]] = []
         unusable: list[tuple[Record, TilewrightError]] = []
@@ -197,7 +210,7 @@ class Tuner:
             if candidate is not None:
                 found.append((record, candidate))
         warn_of_unusable(unusable)
-        self._learn([candidate for _, candidate in found], [record for record, _ in found])
+        self._learn([candidate for _, candidate in found], [record.latency_s for record, _ in found])
 
     def _why_not(self, record: Record) -> TilewrightError | None:
         """Why the program of a record, which is none of the space, does not apply to the task."""
@@ -208,38 +221,43 @@ class Tuner:
         return None
 
     def round(
-        self,
-        measurer: Measurer,
-        log: RecordLog | None,
-        num_trials: int = ROUND_SIZE,
-        on_trial: Callable[[Measurement], None] | None = None,
-    ) -> int:
-        """Search, measure and learn once; return how many trials that took: none where the space is exhausted.
+        self, num_trials: int, log: RecordLog | None, on_trial: Callable[[Measurement], None] = lambda _: None
+    ) -> Round | None:
+        """The programs to measure next, from which it learns when all of them are told; None if the space is exhausted.
 
-        The measurer is turned to this task. `on_trial` is called as soon as a trial is in the records and in the log.
+        `on_trial` is called as soon as a trial is in the records and in the log. Several rounds may be under way.
         """
         candidates = self._candidates(num_trials)
         if not candidates:
-            return 0
-        traces = [candidate.trace for candidate in candidates]
-        made: dict[int, Record] = {}
+            return None
+        self._num_open += len(candidates)
+        batch = self._batch([candidate.trace for candidate in candidates])
 
-        def report(index: int, measurement: Measurement) -> None:
-            made[index] = record = self._record(traces[index], measurement)
+        def take(index: int, measurement: Measurement) -> None:
+            record = self._record(batch.traces[index], measurement)
+            self._num_open -= 1
             self.records.append(record)
             if log is not None:
                 log.append(record, self.task)
-            if on_trial is not None:
-                on_trial(measurement)
+            on_trial(measurement)
 
-        measurer.turn_to(self.task)
-        measurer.measure(traces, self.best_latency_s, report)
-        self._learn(candidates, [made[index] for index in range(len(candidates))])
-        return len(candidates)
+        def finish(measurements: Sequence[Measurement]) -> None:
+            self._learn(candidates, [measurement.latency_s for measurement in measurements])
+
+        return Round(batch, take, finish)
+
+    @property
+    def num_asked(self) -> int:
+        """Its trials, with those that are under way."""
+        return len(self.records) + self._num_open
+
+    def _batch(self, traces: Sequence[Trace], turns: int | None = None) -> Batch:
+        best_latency_s = self.best_latency_s if turns is None else None
+        return Batch(self.task, tuple(traces), self.context, best_latency_s, turns)
 
     def _candidates(self, n: int) -> list[Candidate]:
         """What the strategy asks for; first of all the program of the untuned task, which tuning must not lose to."""
-        if self.records:
+        if self.num_asked:
             return self.strategy.ask(n)
         if not self.strategy.uses_scores:
             return self.strategy.ask(n) or self._untuned()
@@ -261,36 +279,52 @@ class Tuner:
             candidate = Candidate(alone, ())
         return self.strategy.take_new([candidate], 1)
 
-    def compare_finalists(
-        self, measurer: Measurer, log: RecordLog | None, max_finalists: int = NUM_FINALISTS, turns: int = FINAL_TURNS
-    ) -> Record:
-        """The best of the fastest programs, which are measured once more against each other and the first one.
-
-        What its record says is measured apart from what chose it.
-        """
-        first = next((record for record in self.records if record.latency_s is not None), None)
-        if first is None:
-            raise NoValidCandidateError(nothing_valid(self.records))
-        ran = sorted((record for record in self.records if record.latency_s is not None), key=attrgetter("rank_s"))
-        others = [record.trace for record in ran if record is not first][: max_finalists - 1]
-        measurer.turn_to(self.task)
+    def compare_finalists(self, measurer: Measurer, log: RecordLog | None) -> Record:
+        """The best of the fastest programs; those that are the fastest in a few turns are compared in many."""
+        others = self._finalists(NUM_FINALISTS)[1:]
         if len(others) >= NUM_LAST_FINALISTS:
-            qualified = fastest_first(measurer.compare(others, QUALIFYING_TURNS))
+            qualified = fastest_first(measure_all(measurer, self._batch(others, QUALIFYING_TURNS)))
             others = [others[position] for position in qualified[: NUM_LAST_FINALISTS - 1]]
-        finalists = [first.trace, *others]
-        finals = map(final_of, measurer.compare(finalists, turns))
-        again = [
-            self._record(trace, final.measurement, final.compared_s)
-            for trace, final in zip(finalists, finals, strict=True)
-        ]
-        if log is not None:
-            log.extend(again, self.task)
-        best = min(again, key=attrgetter("rank_s"))
-        return best if best.latency_s is not None else ran[0]
+        best: list[Record] = []
+        rounds = iter([self._final([*self._finalists(1), *others], FINAL_TURNS, log, best.append)])
+        measure_rounds(measurer, lambda: next(rounds, None))
+        return best[0]
+
+    def final_round(
+        self, max_finalists: int, turns: int, log: RecordLog | None, on_best: Callable[[Record], None]
+    ) -> Round | None:
+        """The fastest programs, to be compared with each other; `on_best` is told which is the best."""
+        return self._final(self._finalists(max_finalists), turns, log, on_best)
+
+    def _finalists(self, number: int) -> list[Trace]:
+        """The first program that ran, which tuning must not lose to, and then the fastest ones."""
+        ran = [record for record in self.records if record.latency_s is not None]
+        if not ran:
+            raise NoValidCandidateError(nothing_valid(self.records))
+        others = sorted(ran[1:], key=attrgetter("rank_s"))
+        return [record.trace for record in (ran[0], *others)][:number]
+
+    def _final(
+        self, finalists: Sequence[Trace], turns: int, log: RecordLog | None, on_best: Callable[[Record], None]
+    ) -> Round:
+        """What the record of the best says is measured apart from what chose it."""
+
+        def finish(measurements: Sequence[Measurement]) -> None:
+            finals = map(final_of, measurements)
+            again = [
+                self._record(trace, final.measurement, final.compared_s)
+                for trace, final in zip(finalists, finals, strict=True)
+            ]
+            if log is not None:
+                log.extend(again, self.task)
+            best = min(again, key=attrgetter("rank_s"))
+            on_best(best if best.latency_s is not None else min(self.records, key=attrgetter("rank_s")))
+
+        return Round(self._batch(finalists, turns), lambda index, measurement: None, finish)
 
     @property
     def key(self) -> Key:
-        return Key(self.task.hash, str(self.target), self.threads)
+        return Key(self.task.hash, str(self.target), self.threads, str(self.context))
 
     @property
     def estimated_latency_s(self) -> float:
@@ -306,9 +340,8 @@ class Tuner:
     def _is_over(self, budget_s: float | None) -> bool:
         return budget_s is not None and time.monotonic() - self.started_s >= budget_s
 
-    def _learn(self, candidates: Sequence[Candidate], records: Sequence[Record]) -> None:
+    def _learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
         if candidates:
-            latencies_s = [record.latency_s for record in records]
             self.strategy.tell(candidates, latencies_s)
             if self.strategy.uses_scores:
                 self.scoring.learn(candidates, latencies_s)
@@ -328,6 +361,7 @@ class Tuner:
             time=time.time(),
             names=names_of(self.task),
             compared_s=compared_s,
+            context=str(self.context),
         )
 
     def _progress(self, last: Measurement | None, trials: int) -> Progress:

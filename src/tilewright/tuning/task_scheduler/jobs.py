@@ -7,11 +7,12 @@ from typing import Protocol
 
 import numpy as np
 
-from tilewright.measure import Measurement, Measurer
+from tilewright.measure import Context, Measurement
 from tilewright.records import Record, RecordLog
 from tilewright.te import Task
+from tilewright.tuning.rounds import Round
 from tilewright.tuning.task_scheduler.gradient import Standing
-from tilewright.tuning.task_scheduler.network import Network, kind_of
+from tilewright.tuning.task_scheduler.network import Network, context_of, kind_of
 
 # Programs this close to the best of their task are compared with it at the end, and with its first one.
 _CLOSE = 1.1
@@ -35,25 +36,29 @@ class TaskTuner(Protocol):
     def resume(self, records: Iterable[Record]) -> None:
         """Take up those of the records that are of this task."""
 
-    def round(
-        self, measurer: Measurer, log: RecordLog | None, num_trials: int, on_trial: Callable[[Measurement], None]
-    ) -> int:
-        """Make up to `num_trials` trials; return how many it were."""
+    def round(self, num_trials: int, log: RecordLog | None, on_trial: Callable[[Measurement], None]) -> Round | None:
+        """Up to `num_trials` programs to measure next; None if there are no more. `on_trial` is told of each result."""
 
-    def compare_finalists(self, measurer: Measurer, log: RecordLog | None, max_finalists: int, turns: int) -> Record:
-        """The best program, after its like were measured against each other; what its record says did not choose it."""
+    def final_round(
+        self, max_finalists: int, turns: int, log: RecordLog | None, on_best: Callable[[Record], None]
+    ) -> Round | None:
+        """The best programs, to be compared; `on_best` is told which it is, by a record that did not choose it."""
 
 
 class Job:
-    """One task, whichever networks it is of."""
+    """One task in one context, whichever networks it is of."""
 
-    def __init__(self, task: Task, weights: Sequence[float], labels: frozenset[str], tuner: TaskTuner) -> None:
+    def __init__(
+        self, task: Task, context: Context, weights: Sequence[float], labels: frozenset[str], tuner: TaskTuner
+    ) -> None:
         self.task = task
+        self.context = context
         self.weights = np.asarray(weights, np.float64)  # how often each network runs it
         self.labels = labels  # the names of its records, one for each network
         self.tuner = tuner
         self.kind = kind_of(task)
         self.is_exhausted = False
+        self.num_open = 0  # trials that are under way
         self._final: Record | None = None
         self._needs_final = False
         self._known_best: list[Record | None] = []
@@ -84,21 +89,31 @@ class Job:
         self.tuner.resume(records)
         self._needs_final = bool(records) and records[-1].trace not in {record.trace for record in records[:-1]}
 
-    def round(
-        self, measurer: Measurer, log: RecordLog | None, num_trials: int, on_trial: Callable[[Measurement], None]
-    ) -> None:
-        self._needs_final = True
-        self.is_exhausted = self.tuner.round(measurer, log, num_trials, on_trial) == 0
+    def round(self, num_trials: int, log: RecordLog | None, on_trial: Callable[[Measurement], None]) -> Round | None:
+        """The next trials; None, from then on, if there are no more."""
 
-    def compare_finalists(self, measurer: Measurer, log: RecordLog | None) -> None:
-        """Settle which program is the best, and how fast it is."""
+        def take(measurement: Measurement) -> None:
+            self.num_open -= 1
+            on_trial(measurement)
+
+        found = self.tuner.round(num_trials, log, take)
+        self.is_exhausted = found is None
+        if found is not None:
+            self._needs_final = True
+            self.num_open += len(found.batch.traces)
+        return found
+
+    def final_round(self, log: RecordLog | None) -> Round | None:
+        """Settles which program is the best, and how fast it is; None where that is settled, or nothing ran."""
         best = self.best
         if best is None or not self._needs_final:
-            return
-        num_close = sum(record.rank_s <= _CLOSE * best.rank_s for record in self.tuner.records)
-        num_finalists = min(num_close + 1, _MAX_FINALISTS)
-        self._final = self.tuner.compare_finalists(measurer, log, num_finalists, _FINAL_TURNS)
+            return None
         self._needs_final = False
+        num_close = sum(record.rank_s <= _CLOSE * best.rank_s for record in self.tuner.records)
+        return self.tuner.final_round(min(num_close + 1, _MAX_FINALISTS), _FINAL_TURNS, log, self._settle)
+
+    def _settle(self, best: Record) -> None:
+        self._final = best
 
     def standing(self, slopes: Sequence[float], round_size: int, patience_trials: float) -> Standing:
         """For a strategy; a task that has not improved for so many trials is left alone."""
@@ -138,17 +153,19 @@ class Job:
         return sum(record is best[-1] for record in best) - 1
 
 
-def make_jobs(networks: Sequence[Network], make_tuner: Callable[[Task, str], TaskTuner]) -> list[Job]:
-    """A job for each different task; `make_tuner` is given the task and the name of its records."""
-    tasks: dict[str, Task] = {}
-    weights: dict[str, list[float]] = {}
-    labels: dict[str, list[str]] = {}
+def make_jobs(networks: Sequence[Network], make_tuner: Callable[[Task, Context, str], TaskTuner]) -> list[Job]:
+    """A job for each different task in each context; `make_tuner` is also given the name of its records."""
+    tasks: dict[tuple[str, Context], Task] = {}
+    weights: dict[tuple[str, Context], list[float]] = {}
+    labels: dict[tuple[str, Context], list[str]] = {}
     for position, network in enumerate(networks):
+        context = context_of(network)
         for weighted in network.tasks:
-            key = weighted.task.hash
+            key = (weighted.task.hash, context.of_task(weighted.task))
             task = tasks.setdefault(key, weighted.task)
             weights.setdefault(key, [0.0] * len(networks))[position] += weighted.weight
             labels.setdefault(key, []).append(f"{network.name}/{task.name}")
     return [
-        Job(task, weights[key], frozenset(labels[key]), make_tuner(task, labels[key][0])) for key, task in tasks.items()
+        Job(task, key[1], weights[key], frozenset(labels[key]), make_tuner(task, key[1], labels[key][0]))
+        for key, task in tasks.items()
     ]

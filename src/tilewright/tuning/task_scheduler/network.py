@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import UsageError
+from tilewright.measure import Context, constant_bytes
 from tilewright.te import Binary, Expr, Reduce, Select, Task, Tensor, Unary, children, collect_reads
 
 
@@ -21,19 +22,31 @@ class WeightedTask:
 class Network:
     """A network as the scheduler sees it: its latency is the weighted sum of those of its tasks.
 
-    `required_latency_s` is what the objective f2 asks for, `reference_latency_s` what f3 compares with.
+    `required_latency_s` is what the objective f2 asks for, `reference_latency_s` what f3 compares with. Its tasks are
+    measured in the `context`; without one as the network runs them, whose weights are cold.
     """
 
     name: str
     tasks: tuple[WeightedTask, ...]
     required_latency_s: float | None = None
     reference_latency_s: float | None = None
+    context: Context | None = None
 
     def __post_init__(self) -> None:
         for what in ("required_latency_s", "reference_latency_s"):
             value = getattr(self, what)
             if value is not None and not value > 0:
                 raise UsageError(f"{what} of the network {self.name} is {value}; it must be above 0 seconds")
+
+
+def context_of(network: Network) -> Context:
+    """In which its tasks are measured."""
+    return deployed_context(network.tasks) if network.context is None else network.context
+
+
+def deployed_context(tasks: Sequence[WeightedTask]) -> Context:
+    """That of the kernels of a network of these tasks: each finds its weights as the others left the caches."""
+    return Context.of_network(sum(weighted.weight * constant_bytes([weighted.task]) for weighted in tasks))
 
 
 def check_names(networks: Sequence[Network]) -> None:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from tilewright.arguments import file_path, seconds, whole_number
 from tilewright.cost_model import CostModel, find
 from tilewright.errors import NoValidCandidateError, UsageError
-from tilewright.measure import Measurement, MeasureOptions, Measurer
+from tilewright.measure import Context, Measurement, MeasureOptions, Measurer
 from tilewright.records import Key, Record, RecordLog, for_target, group_by_task
 from tilewright.search import SearchStrategy, find_strategy
 from tilewright.target import Target, checked_threads
 from tilewright.te import Task
+from tilewright.tuning.rounds import Round, measure_rounds, measurer_or_local
 from tilewright.tuning.task_scheduler.gradient import Gradient, RoundRobin, Strategy
 from tilewright.tuning.task_scheduler.jobs import Job, TaskTuner, make_jobs
 from tilewright.tuning.task_scheduler.network import Network, check_names
@@ -84,8 +85,9 @@ class TaskScheduler:
 
     `objective` is f1, f2, f3, f4 (see `objectives`) or a function of the networks' latencies; `strategy` is gradient,
     round_robin, or an object with their `choose`; `search` and `cost_model` are those of
-    `tilewright.tune`. A task that several networks share is tuned once. With f4 a task ends after `patience_trials`
-    without an improvement. `make_tuner` makes the tuner of a task, given the task and the name for its records.
+    `tilewright.tune`. A task that several networks share, in the same context, is tuned once. With f4 a task ends
+    after `patience_trials` without an improvement. `make_tuner` makes the tuner of a task, given the task, the context
+    and the name for its records.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class TaskScheduler:
         search: str | type[SearchStrategy] = "evolutionary",
         cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
         patience_trials: int = _PATIENCE_TRIALS,
-        make_tuner: Callable[[Task, str], TaskTuner] | None = None,
+        make_tuner: Callable[[Task, Context, str], TaskTuner] | None = None,
     ) -> None:
         check_names(networks)
         self.networks = tuple(networks)
@@ -122,13 +124,15 @@ class TaskScheduler:
         records: str | os.PathLike[str] | None = None,
         budget_s: float | None = None,
         measure: MeasureOptions | None = None,
+        measurer: Measurer | None = None,
         on_progress: Callable[[NetworkProgress], None] | None = None,
     ) -> NetworksResult:
         """Make `trials` trials in `budget_s` seconds; without either, 64 trials for each task.
 
         With `records`, every trial is appended to that file at once. Trials of the tasks that it holds already are
         not made again, whichever network they were made for; those made for these networks count among `trials`, so
-        that a run that was interrupted goes on where it stopped.
+        that a run that was interrupted goes on where it stopped. `measure` has the options of measuring on this
+        machine; a `measurer` measures elsewhere.
         """
         trials = None if trials is None else whole_number("trials", trials, least=1)
         budget_s = None if budget_s is None else seconds("budget_s", budget_s)
@@ -141,13 +145,12 @@ class TaskScheduler:
             self._resume(jobs, log)
         if trials is None and budget_s is None:
             trials = _TRIALS_OF_A_TASK * len(jobs)
-        options = measure or MeasureOptions(seed=self.seed)
-        with closing(Measurer(jobs[0].task, self.target, self.threads, options)) as measurer:
-            run = _Run(self, jobs, measurer, log, trials, budget_s, started_s, on_progress or (lambda _: None))
-            run.go()
+        with measurer_or_local(measurer, measure, self.target, self.threads, self.seed) as chosen:
+            run = _Run(self, jobs, log, trials, budget_s, started_s, on_progress or (lambda _: None))
+            run.go(chosen)
             return run.result()
 
-    def _new_tuner(self, task: Task, label: str) -> TaskTuner:
+    def _new_tuner(self, task: Task, context: Context, label: str) -> TaskTuner:
         """Each task has a model of its own, which learns from its trials."""
         return Tuner(
             task,
@@ -157,12 +160,14 @@ class TaskScheduler:
             cost_model=copy.deepcopy(self._cost_model),
             search=self._search,
             workload=label,
+            context=context,
         )
 
     def _resume(self, jobs: Sequence[Job], log: RecordLog) -> None:
         by_task = group_by_task(for_target(log.read(), self.target))
         for job in jobs:
-            job.resume(by_task.get(Key(job.task.hash, str(self.target), self.threads), []))
+            key = Key(job.task.hash, str(self.target), self.threads, str(job.context))
+            job.resume(by_task.get(key, []))
 
 
 class _Run:
@@ -172,7 +177,6 @@ class _Run:
         self,
         scheduler: TaskScheduler,
         jobs: list[Job],
-        measurer: Measurer,
         log: RecordLog | None,
         max_trials: int | None,
         budget_s: float | None,
@@ -181,7 +185,6 @@ class _Run:
     ) -> None:
         self.scheduler = scheduler
         self.jobs = jobs
-        self.measurer = measurer
         self.log = log
         self.max_trials = max_trials
         self.budget_s = budget_s
@@ -191,18 +194,15 @@ class _Run:
         self.num_resumed = sum(job.num_own_trials for job in jobs)
         self.num_new = 0
         self.statuses: Counter[str] = Counter()
+        self.untouched: deque[Job] = deque()  # those without a first round
         self.round_size = ROUND_SIZE if max_trials is None else min(ROUND_SIZE, max(1, max_trials // len(jobs)))
 
-    def go(self) -> None:
-        """A first round for every task, the heaviest first; then as the strategy says; then the finalists."""
-        for job in self._by_share():
-            if not job.num_trials and not self._is_over():
-                self._round(job)
-        while not self._is_over() and (chosen := self._choose()) is not None:
-            self._round(chosen)
-        for job in self._by_share():
-            if self.budget_s is None or self.elapsed_s < self.budget_s:
-                job.compare_finalists(self.measurer, self.log)
+    def go(self, measurer: Measurer) -> None:
+        """A first round for every task, the heaviest first; then as the strategy says; then the finals."""
+        self.untouched = deque(job for job in self._by_share() if not job.num_trials)
+        measure_rounds(measurer, self._next_round)
+        finals = iter(self._by_share())
+        measure_rounds(measurer, lambda: self._next_final(finals))
 
     def result(self) -> NetworksResult:
         if not any(job.best for job in self.jobs):
@@ -232,28 +232,48 @@ class _Run:
         """The tasks, first those that take most of the networks' time."""
         return sorted(self.jobs, key=lambda job: float(job.weights.sum()) * job.latency_s, reverse=True)
 
+    def _next_round(self) -> Round | None:
+        """The next trials of some task; None where no task has any, or the run has made enough."""
+        while not self._is_over() and (job := self._choose()) is not None:
+            found = job.round(self._num_to_ask(), self.log, partial(self._take, job))
+            if found is not None:
+                return found
+        return None
+
+    def _next_final(self, jobs: Iterator[Job]) -> Round | None:
+        for job in jobs:
+            has_time = self.budget_s is None or self.elapsed_s < self.budget_s
+            if has_time and (found := job.final_round(self.log)) is not None:
+                return found
+        return None
+
     def _is_over(self) -> bool:
-        if self.max_trials is not None and self.num_trials >= self.max_trials:
+        if self._num_to_ask() < 1:
             return True
         return self.budget_s is not None and self.elapsed_s >= (1 - _FINAL_SHARE) * self.budget_s
 
+    def _num_to_ask(self) -> int:
+        """How many trials the next round may have."""
+        if self.max_trials is None:
+            return self.round_size
+        num_open = sum(job.num_open for job in self.jobs)
+        return min(self.round_size, self.max_trials - self.num_trials - num_open)
+
     def _choose(self) -> Job | None:
+        """The task of the next round: one that has none under way, unless all have that could get one."""
+        if self.untouched:
+            return self.untouched.popleft()
         falls = slopes(self.scheduler.objective, self.latencies_s)
         standings = [job.standing(falls, self.round_size, self.scheduler.patience_trials) for job in self.jobs]
-        chosen = self.scheduler.strategy.choose(standings, self.rng)
+        idle = [replace(s, is_open=s.is_open and not job.num_open) for s, job in zip(standings, self.jobs, strict=True)]
+        is_any_idle = any(standing.is_open for standing in idle)
+        chosen = self.scheduler.strategy.choose(idle if is_any_idle else standings, self.rng)
         return None if chosen is None else self.jobs[chosen]
 
-    def _round(self, job: Job) -> None:
-        num_trials = self.round_size
-        if self.max_trials is not None:
-            num_trials = min(num_trials, self.max_trials - self.num_trials)
-
-        def report(measurement: Measurement) -> None:
-            self.num_new += 1
-            self.statuses[measurement.status] += 1
-            self.on_progress(self._progress(job, measurement))
-
-        job.round(self.measurer, self.log, num_trials, report)
+    def _take(self, job: Job, measurement: Measurement) -> None:
+        self.num_new += 1
+        self.statuses[measurement.status] += 1
+        self.on_progress(self._progress(job, measurement))
 
     def _progress(self, job: Job, last: Measurement) -> NetworkProgress:
         names = (network.name for network in self.scheduler.networks)

@@ -12,13 +12,14 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from tilewright.errors import TilewrightError
-from tilewright.measure.messages import Death, Ready, Setup, SetupFailed
+from tilewright.measure.local.messages import Death, Ready, Setup, SetupFailed
+from tilewright.target import Target
 
 # The interpreter finds what this one finds, whatever has been done to sys.path since it started.
 _PROGRAM = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
-from tilewright.measure.fork_server import main
+from tilewright.measure.local.fork_server import main
 main(int(sys.argv[2]), int(sys.argv[3]))
 """
 # Threads of a BLAS library would keep a forked process from using it.
@@ -67,8 +68,8 @@ class Worker:
 class ForkServer:
     """Starts and ends workers through a process of their own; if that one is lost, another takes its place."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    def __init__(self, target: Target) -> None:
+        self._target = target
         self._process: subprocess.Popen[bytes] | None = None
         self._num_starts = 0
 
@@ -90,21 +91,14 @@ class ForkServer:
         self._connection = Connection(os.dup(ours.fileno()))
         self._num_starts += 1
         with contextlib.suppress(ConnectionError):  # if it is gone already, the first fork will tell
-            self._connection.send(self._setup)
+            self._connection.send(self._target)
 
-    def set_up(self, setup: Setup) -> None:
-        """What the workers are for that are forked from now on."""
-        self._setup = setup
-        if self._process is not None:
-            with contextlib.suppress(ConnectionError):  # its successor is told when it starts
-                self._connection.send(("set up", setup))
-
-    def fork(self, role: str) -> Worker:
+    def fork(self, role: str, setup: Setup) -> Worker:
         """A new worker."""
         while True:
             process = self._running()
             try:
-                self._connection.send(("fork", role))
+                self._connection.send(("fork", (role, setup)))
                 pid = self._connection.recv()
                 _, (fd,), _, _ = socket.recv_fds(self._control, 1, 1)
             except (EOFError, ConnectionError, ValueError):
@@ -118,10 +112,10 @@ class ForkServer:
                 continue
             return Worker(pid, Connection(fd), process)
 
-    def fork_ready(self, role: str) -> Worker:
+    def fork_ready(self, role: str, setup: Setup) -> Worker:
         """A new worker that has set itself up, as long as that takes."""
         for _ in range(_MAX_ATTEMPTS):
-            worker = self.fork(role)
+            worker = self.fork(role, setup)
             try:
                 worker.wait_ready()
             except WorkerLostError:

@@ -1,58 +1,75 @@
-"""Timing one kernel after the other in the runner process, which is replaced when a kernel brings it down."""
+"""`LocalRunner`: times one kernel after the other in a process that is replaced when a kernel brings it down."""
 
 from __future__ import annotations
 
 import statistics
 
+from tilewright.measure.context import Context
+from tilewright.measure.local.messages import RUNNER, Ran, RunFailed, RunJob, Setup
+from tilewright.measure.local.workers import ForkServer, Worker, WorkerLostError
 from tilewright.measure.measurement import OK, RUN_ERROR, RUN_TIMEOUT, WRONG_RESULT, Measurement
-from tilewright.measure.messages import RUNNER, Built, Ran, RunFailed, RunJob
 from tilewright.measure.options import MeasureOptions
-from tilewright.measure.processes import ForkServer, Worker, WorkerLostError
+from tilewright.measure.protocols import Built
+from tilewright.target import Target
+from tilewright.te import Task
 
 
-class Runner:
+class LocalRunner:
     """The one process that runs candidates. Nothing else of the measurer works while it times."""
 
-    def __init__(self, server: ForkServer, options: MeasureOptions) -> None:
+    def __init__(self, server: ForkServer, target: Target, threads: int, options: MeasureOptions) -> None:
         self._server = server
+        self._target = target
+        self._threads = threads
         self._options = options
+        self._setup: Setup | None = None
         self._worker: Worker | None = None
         self._is_fresh = True  # has not run a candidate yet
 
-    def start(self) -> None:
-        """Start the process, and return before it is ready: it may be computing the reference."""
+    def prepare(self, task: Task, context: Context) -> None:
+        """Start a process for the task, and return before it is ready: it may be computing the reference."""
+        if self._setup is None or task is not self._setup.task or context != self._setup.context:
+            self.reset()
+            self._setup = Setup(task, self._target, self._threads, self._options, context)
         if self._worker is None:
-            self._worker = self._server.fork(RUNNER)
+            self._worker = self._server.fork(RUNNER, self._setup)
             self._is_fresh = True
 
-    def run(self, built: Built, best_latency_s: float | None = None, *, is_turn: bool = False) -> Measurement:
-        """Time a kernel, in a short turn or for as long as it takes; one that fails beside others is tried again alone.
+    def run(self, built: Built, best_latency_s: float | None) -> Measurement:
+        """Time a kernel for as long as it is worth beside the best."""
+        return self._run(RunJob(built.binary, best_latency_s), built.build_s)
 
-        A kernel that writes where it should not may spoil the process for those that run after it: only a failure in
-        a process that has run nothing else is the candidate's own.
-        """
-        job = RunJob(built.binary, best_latency_s, is_turn)
-        while True:
-            is_fresh = self._worker is None or self._is_fresh
-            measurement = self._run_once(job, built.build_s)
-            if measurement.status not in (RUN_ERROR, WRONG_RESULT):
-                return measurement
-            self.discard()
-            if is_fresh:
-                return measurement
+    def take_turn(self, built: Built) -> Measurement:
+        """Time a kernel for a short while."""
+        return self._run(RunJob(built.binary, is_turn=True), built.build_s)
 
-    def discard(self) -> None:
+    def reset(self) -> None:
         """End the process, in whatever it is doing."""
         if self._worker is not None:
             self._server.end(self._worker)
             self._worker = None
+
+    def _run(self, job: RunJob, build_s: float) -> Measurement:
+        """A kernel that fails beside others is tried again alone.
+
+        One that writes where it should not may spoil the process for those that run after it: only a failure in a
+        process that has run nothing else is the candidate's own.
+        """
+        while True:
+            is_fresh = self._worker is None or self._is_fresh
+            measurement = self._run_once(job, build_s)
+            if measurement.status not in (RUN_ERROR, WRONG_RESULT):
+                return measurement
+            self.reset()
+            if is_fresh:
+                return measurement
 
     def _run_once(self, job: RunJob, build_s: float) -> Measurement:
         worker = self._send(job)
         deadline_s = self._options.run_deadline_s(job.best_latency_s)
         try:
             if not worker.connection.poll(deadline_s):
-                self.discard()
+                self.reset()
                 error = f"running took longer than {deadline_s:.3g} s (see run_timeout_s); the runner was stopped"
                 return Measurement(RUN_TIMEOUT, error=error, build_s=build_s)
             answer: Ran | RunFailed = worker.receive()
@@ -67,15 +84,16 @@ class Runner:
 
     def _send(self, job: RunJob) -> Worker:
         """Give the job to a runner; one that died while it had nothing to do is replaced."""
+        assert self._setup is not None, "the runner was prepared"
         while True:
             if self._worker is None:
-                self._worker = self._server.fork_ready(RUNNER)
+                self._worker = self._server.fork_ready(RUNNER, self._setup)
                 self._is_fresh = True
             try:
                 self._worker.wait_ready()
                 self._worker.send(job)
             except WorkerLostError:
-                self.discard()
+                self.reset()
                 continue
             self._is_fresh = False
             return self._worker

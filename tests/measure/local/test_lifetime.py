@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.measure.process_tree import descendants, is_alive
+from tests.measure.local.process_tree import descendants, is_alive
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 # Not guarded by __name__: measuring works from any script.
 STUCK_TUNER = """
-from tests.measure.programs import BAD, good, measurer
+from tests.measure.local.programs import BAD, good, measure, measurer
 
 with measurer({compiler!r}, run_timeout_s=300, build_timeout_s=300) as m:
-    m.measure([good()])
+    measure(m, [good()])
     print("measuring", flush=True)
-    m.measure([BAD])
+    measure(m, [BAD])
 """
 
 

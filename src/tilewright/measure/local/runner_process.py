@@ -1,4 +1,4 @@
-"""The runner process: loads one kernel after the other, times it and looks at its output."""
+"""What goes on in the runner process: it loads one kernel after the other, times it and looks at its output."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import TilewrightError
-from tilewright.measure.messages import Ran, Ready, RunFailed, RunJob, Setup, SetupFailed
-from tilewright.measure.reference import ReferenceStore, reference_outputs
-from tilewright.measure.repeats import sample_latency, sample_turn
+from tilewright.measure.local.messages import Ran, Ready, RunFailed, RunJob, Setup, SetupFailed
+from tilewright.measure.local.reference import ReferenceStore, reference_outputs
+from tilewright.measure.local.repeats import sample_latency, sample_turn
 from tilewright.runtime import Kernel
 from tilewright.runtime.build import load_binary
 from tilewright.te import Tensor, assert_matches, numpy_dtype, random_inputs, reduction_size

@@ -1,4 +1,4 @@
-"""The builder process: compiles one trace after the other."""
+"""What goes on in a builder process: it compiles one trace after the other."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from multiprocessing.connection import Connection
 from tilewright.codegen.native import compile_object
 from tilewright.errors import LoweringError, ScheduleError, TilewrightError, UsageError
 from tilewright.measure.compiler import Compiler, find_compiler
-from tilewright.measure.measurement import BUILD_ERROR, INVALID
-from tilewright.measure.messages import BuildFailed, Built, Ready, Setup, SetupFailed
+from tilewright.measure.local.messages import BuildAnswer, Ready, Setup, SetupFailed
+from tilewright.measure.measurement import BUILD_ERROR, INVALID, Measurement
+from tilewright.measure.protocols import Built
 from tilewright.schedule import Trace
 from tilewright.target import Target
 
@@ -23,7 +24,7 @@ def warm_up(target: Target) -> None:
 
 
 def serve(connection: Connection, setup: Setup) -> None:
-    """Answer each trace with `Built` or `BuildFailed`, until the other end closes."""
+    """Answer each trace, until the other end closes."""
     try:
         compiler = find_compiler(setup.options.compiler)
     except UsageError as error:
@@ -40,16 +41,19 @@ def serve(connection: Connection, setup: Setup) -> None:
 
 def _answer(connection: Connection, compiler: Compiler, setup: Setup, trace: Trace) -> None:
     start_s = time.perf_counter()
+
+    def failed(status: str, error: str) -> Measurement:
+        return Measurement(status, error=error, build_s=time.perf_counter() - start_s)
+
     try:
         binary = compiler(setup.task, trace, setup.target, setup.threads)
     except (ScheduleError, LoweringError) as error:
-        connection.send(BuildFailed(INVALID, str(error), time.perf_counter() - start_s))
+        connection.send(BuildAnswer(failed(INVALID, str(error))))
     except TilewrightError as error:
-        connection.send(BuildFailed(BUILD_ERROR, str(error), time.perf_counter() - start_s))
+        connection.send(BuildAnswer(failed(BUILD_ERROR, str(error))))
     except Exception:
         # A mistake in the compiler. It costs this candidate, and the process, whose state nobody knows now.
-        report = BuildFailed(BUILD_ERROR, traceback.format_exc(), time.perf_counter() - start_s, ends_worker=True)
-        connection.send(report)
+        connection.send(BuildAnswer(failed(BUILD_ERROR, traceback.format_exc()), ends_worker=True))
         raise
     else:
-        connection.send(Built(binary, time.perf_counter() - start_s))
+        connection.send(BuildAnswer(Built(binary, time.perf_counter() - start_s)))

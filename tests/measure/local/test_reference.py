@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.measure import reference
-from tilewright.measure.reference import ReferenceShelf, ReferenceStore, reference_outputs
+from tilewright.measure.local import reference
+from tilewright.measure.local.reference import ReferenceShelf, ReferenceStore, reference_outputs
 from tilewright.target import Target
 from tilewright.te import Task, assert_matches, evaluate, random_inputs
 

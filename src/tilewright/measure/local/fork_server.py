@@ -20,9 +20,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NoReturn
 
-from tilewright.measure import builder, runner
-from tilewright.measure.messages import BUILDER, RUNNER, Death, Setup
-from tilewright.measure.reference import ReferenceShelf, ReferenceStore
+from tilewright.measure.local import builder_process, runner_process
+from tilewright.measure.local.messages import BUILDER, RUNNER, Death, Setup
+from tilewright.measure.local.reference import ReferenceShelf, ReferenceStore
+from tilewright.target import Target
 
 _PR_SET_PDEATHSIG = 1
 # The socket closes with the parent, unless a process that the parent forked holds it too: then the parent's id tells.
@@ -32,9 +33,9 @@ _LAST_WORDS_BYTES = 2000
 
 
 def main(control_fd: int, parent_pid: int) -> None:
-    """Serve requests on the socket `control_fd`, after a first `Setup`.
+    """Serve requests on the socket `control_fd`, after a first message with the target.
 
-    ("fork", role) -> pid and a socket, ("end", pid) -> how it died, ("set up", setup) for those forked from then on.
+    ("fork", (role, setup)) -> pid and a socket, ("end", pid) -> how it died.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=control_fd)
@@ -48,15 +49,15 @@ def main(control_fd: int, parent_pid: int) -> None:
 
 
 class _ForkServer:
-    def __init__(self, control: socket.socket, connection: Connection, setup: Setup) -> None:
+    def __init__(self, control: socket.socket, connection: Connection, target: Target) -> None:
         self._control = control
         self._connection = connection
-        self._setup = setup
+        self._target = target
         self._references = ReferenceShelf()
         self._stderr: dict[int, int] = {}  # what each worker says there, by its pid
 
     def serve(self, parent_pid: int) -> None:
-        builder.warm_up(self._setup.target)
+        builder_process.warm_up(self._target)
         gc.freeze()  # what is here now stays, and is not copied to each worker by looking at it
         while True:
             if not self._connection.poll(_LOOK_FOR_PARENT_S):
@@ -65,9 +66,7 @@ class _ForkServer:
                 continue
             request, argument = self._connection.recv()
             if request == "fork":
-                self._fork(argument)
-            elif request == "set up":
-                self._setup = argument
+                self._fork(*argument)
             else:
                 self._connection.send(self._end(argument))
 
@@ -75,18 +74,18 @@ class _ForkServer:
         for pid in list(self._stderr):
             self._end(pid)
 
-    def _fork(self, role: str) -> None:
+    def _fork(self, role: str, setup: Setup) -> None:
         ours, theirs = socket.socketpair()
         server_pid = os.getpid()
         stderr = os.memfd_create("tilewright-stderr")
-        reference = self._references.of(self._setup.task)
+        reference = self._references.of(setup.task)
         pid = os.fork()
         if pid == 0:
             os.dup2(stderr, _STDERR)
             ours.close()
             self._control.close()
             self._connection.close()
-            self._work(role, Connection(theirs.detach()), reference, server_pid)
+            _work(role, setup, Connection(theirs.detach()), reference, server_pid)
         self._stderr[pid] = stderr
         theirs.close()
         self._connection.send(pid)
@@ -103,18 +102,19 @@ class _ForkServer:
         os.close(stderr)
         return Death(os.waitstatus_to_exitcode(status), last_words.decode(errors="replace").strip())
 
-    def _work(self, role: str, connection: Connection, reference: ReferenceStore, server_pid: int) -> NoReturn:
-        exit_code = 1
-        try:
-            _die_with_parent(server_pid)
-            _prefer_as_victim()
-            if role == BUILDER:
-                builder.serve(connection, self._setup)
-            elif role == RUNNER:
-                runner.serve(connection, self._setup, reference)
-            exit_code = 0
-        finally:
-            os._exit(exit_code)  # the stack below belongs to the server
+
+def _work(role: str, setup: Setup, connection: Connection, reference: ReferenceStore, server_pid: int) -> NoReturn:
+    exit_code = 1
+    try:
+        _die_with_parent(server_pid)
+        _prefer_as_victim()
+        if role == BUILDER:
+            builder_process.serve(connection, setup)
+        elif role == RUNNER:
+            runner_process.serve(connection, setup, reference)
+        exit_code = 0
+    finally:
+        os._exit(exit_code)  # the stack below belongs to the server
 
 
 def _die_with_parent(parent_pid: int) -> None:

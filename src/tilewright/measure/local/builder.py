@@ -1,4 +1,4 @@
-"""Compiling a batch of traces on all builders at once."""
+"""`LocalBuilder`: compiles a batch of traces in all builder processes at once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 
-from tilewright.measure.measurement import BUILD_ERROR, BUILD_TIMEOUT
-from tilewright.measure.messages import BUILDER, BuildFailed, Built
-from tilewright.measure.processes import ForkServer, Worker, WorkerLostError
+from tilewright.measure.context import WARM
+from tilewright.measure.local.messages import BUILDER, BuildAnswer, Setup
+from tilewright.measure.local.workers import ForkServer, Worker, WorkerLostError
+from tilewright.measure.measurement import BUILD_ERROR, BUILD_TIMEOUT, Measurement
+from tilewright.measure.options import MeasureOptions
+from tilewright.measure.protocols import Built
 from tilewright.schedule import Trace
+from tilewright.target import Target, default_threads
+from tilewright.te import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +25,22 @@ class _Job:
     start_s: float
 
 
-class Builders:
-    """Builder processes, started when they are first needed and kept."""
+class LocalBuilder:
+    """Builder processes of a task, started when they are first needed and kept."""
 
-    def __init__(self, server: ForkServer, num_builders: int, timeout_s: float) -> None:
+    def __init__(self, server: ForkServer, target: Target, threads: int, options: MeasureOptions) -> None:
         self._server = server
-        self._num_builders = num_builders
-        self._timeout_s = timeout_s
+        self._target = target
+        self._threads = threads
+        self._options = options
+        self._num_builders = options.num_builders or default_threads()
+        self._setup: Setup | None = None
         self._idle: list[Worker] = []
         self._busy: dict[Connection, tuple[Worker, _Job]] = {}
 
-    def build(self, traces: Sequence[Trace]) -> Iterator[tuple[int, Built | BuildFailed]]:
+    def build(self, task: Task, traces: Sequence[Trace]) -> Iterator[tuple[int, Built | Measurement]]:
         """Each trace's index and what became of it, in the order in which they are done."""
+        self._turn_to(task)
         waiting = deque(range(len(traces)))
         while waiting or self._busy:
             while waiting and len(self._busy) < self._num_builders:
@@ -45,16 +54,23 @@ class Builders:
                     yield index, answer
             yield from self._stop_late_ones()
 
-    def discard(self) -> None:
+    def reset(self) -> None:
         """End all builders, in whatever they are doing."""
         for worker in [*self._idle, *(worker for worker, _ in self._busy.values())]:
             self._server.end(worker)
         self._idle.clear()
         self._busy.clear()
 
+    def _turn_to(self, task: Task) -> None:
+        """Builders are of one task; forking others takes milliseconds."""
+        if self._setup is None or task is not self._setup.task:
+            self.reset()
+            self._setup = Setup(task, self._target, self._threads, self._options, WARM)
+
     def _give(self, index: int, traces: Sequence[Trace]) -> None:
+        assert self._setup is not None, "a task was turned to"
         while True:
-            worker = self._idle.pop() if self._idle else self._server.fork_ready(BUILDER)
+            worker = self._idle.pop() if self._idle else self._server.fork_ready(BUILDER, self._setup)
             try:
                 worker.send(traces[index])
             except WorkerLostError:  # it died while it had nothing to do; that is no trial's fault
@@ -63,32 +79,33 @@ class Builders:
             self._busy[worker.connection] = (worker, _Job(index, time.monotonic()))
             return
 
-    def _take(self, connection: Connection) -> tuple[int, Built | BuildFailed | None]:
+    def _take(self, connection: Connection) -> tuple[int, Built | Measurement | None]:
         """The answer of a builder that has one; None if it went down with the fork server."""
         worker, job = self._busy.pop(connection)
         try:
-            answer: Built | BuildFailed = worker.receive()
+            answer: BuildAnswer = worker.receive()
         except WorkerLostError:
             death = self._server.end(worker)
             if death is None:
                 return job.index, None
             error = f"the builder died {death} while it compiled this candidate"
-            return job.index, BuildFailed(BUILD_ERROR, error, time.monotonic() - job.start_s)
-        if isinstance(answer, BuildFailed) and answer.ends_worker:
+            return job.index, Measurement(BUILD_ERROR, error=error, build_s=time.monotonic() - job.start_s)
+        if answer.ends_worker:
             self._server.end(worker)
         else:
             self._idle.append(worker)
-        return job.index, answer
+        return job.index, answer.outcome
 
     def _time_left_s(self) -> float:
         first_s = min(job.start_s for _, job in self._busy.values())
-        return max(0.0, first_s + self._timeout_s - time.monotonic())
+        return max(0.0, first_s + self._options.build_timeout_s - time.monotonic())
 
-    def _stop_late_ones(self) -> Iterator[tuple[int, BuildFailed]]:
+    def _stop_late_ones(self) -> Iterator[tuple[int, Measurement]]:
         now_s = time.monotonic()
-        late = [c for c, (_, job) in self._busy.items() if now_s - job.start_s >= self._timeout_s and not c.poll()]
+        timeout_s = self._options.build_timeout_s
+        late = [c for c, (_, job) in self._busy.items() if now_s - job.start_s >= timeout_s and not c.poll()]
         for connection in late:
             worker, job = self._busy.pop(connection)
             self._server.end(worker)
-            error = f"compiling took longer than build_timeout_s={self._timeout_s:g}; the builder was stopped"
-            yield job.index, BuildFailed(BUILD_TIMEOUT, error, now_s - job.start_s)
+            error = f"compiling took longer than build_timeout_s={timeout_s:g}; the builder was stopped"
+            yield job.index, Measurement(BUILD_TIMEOUT, error=error, build_s=now_s - job.start_s)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.measure.options import MeasureOptions
-from tilewright.measure.repeats import sample_latency, sample_turn
+from tilewright.measure import MeasureOptions
+from tilewright.measure.local.repeats import sample_latency, sample_turn
 
 OPTIONS = MeasureOptions(min_repeat_ms=5.0, min_repeats=3, max_total_ms=50.0, hopeless_factor=3.0, close_factor=1.1)
 

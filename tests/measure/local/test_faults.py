@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tests.measure.process_tree import children, descendants
-from tests.measure.programs import BAD, good, illegal, measurer
+from tests.measure.local.process_tree import children, descendants
+from tests.measure.local.programs import BAD, good, illegal, measure, measurer
 from tilewright.errors import TilewrightError
 from tilewright.measure import Measurement
 
@@ -34,7 +34,7 @@ from tilewright.measure import Measurement
 )
 def test_a_bad_candidate_costs_one_trial(compiler: str, status: str, error: str) -> None:
     with measurer(compiler) as m:
-        results = m.measure([good(8), BAD, good(16), BAD, good(32)])
+        results = measure(m, [good(8), BAD, good(16), BAD, good(32)])
     assert [r.status for r in results] == ["OK", status, "OK", status, "OK"]
     assert error in results[1].error
     assert results[1].latency_s is None
@@ -42,9 +42,9 @@ def test_a_bad_candidate_costs_one_trial(compiler: str, status: str, error: str)
 
 def test_a_kernel_that_never_returns_is_stopped_in_time() -> None:
     with measurer("loops_for_ever", run_timeout_s=2) as m:
-        m.measure([good()])
+        measure(m, [good()])
         start_s = time.monotonic()
-        results = m.measure([BAD, good()])
+        results = measure(m, [BAD, good()])
         assert 2 <= time.monotonic() - start_s < 10
     assert [r.status for r in results] == ["RUN_TIMEOUT", "OK"]
     assert "longer than 2 s" in results[0].error
@@ -53,7 +53,7 @@ def test_a_kernel_that_never_returns_is_stopped_in_time() -> None:
 def test_a_compiler_that_never_returns_is_stopped_in_time() -> None:
     with measurer("hangs", build_timeout_s=2) as m:
         start_s = time.monotonic()
-        results = m.measure([BAD, good(8), good(16), BAD])
+        results = measure(m, [BAD, good(8), good(16), BAD])
         assert 2 <= time.monotonic() - start_s < 20
     assert [r.status for r in results] == ["BUILD_TIMEOUT", "OK", "OK", "BUILD_TIMEOUT"]
     assert "build_timeout_s=2" in results[0].error
@@ -62,14 +62,14 @@ def test_a_compiler_that_never_returns_is_stopped_in_time() -> None:
 
 def test_an_illegal_trace_is_invalid_and_says_why() -> None:
     with measurer() as m:
-        results = m.measure([illegal(), good()])
+        results = measure(m, [illegal(), good()])
     assert [r.status for r in results] == ["INVALID", "OK"]
     assert "no_such_loop" in results[0].error
 
 
 def test_a_kernel_that_spoils_the_inputs_harms_no_other_candidate() -> None:
     with measurer("spoils_its_input_slowly") as m:
-        results = m.measure([good(8), BAD, good(16), good(32)])
+        results = measure(m, [good(8), BAD, good(16), good(32)])
     assert [r.status for r in results[2:]] == ["OK", "OK"]
 
 
@@ -83,8 +83,8 @@ def test_a_runner_killed_between_trials_costs_nothing() -> None:
                 for pid in descendants(server):
                     os.kill(pid, signal.SIGKILL)
 
-        results = m.measure([good(8), good(16), good(32)], on_result=kill_workers)
-        again = m.measure([good(64)])  # the builders were killed too
+        results = measure(m, [good(8), good(16), good(32)], on_result=kill_workers)
+        again = measure(m, [good(64)])  # the builders were killed too
     assert [r.status for r in results + again] == ["OK"] * 4
 
 
@@ -97,8 +97,8 @@ def test_the_fork_server_killed_between_trials_costs_nothing() -> None:
             if index == 0:
                 os.kill(server, signal.SIGKILL)
 
-        results = m.measure([good(8), good(16), good(32)], on_result=kill_server)
-        again = m.measure([good(64)])
+        results = measure(m, [good(8), good(16), good(32)], on_result=kill_server)
+        again = measure(m, [good(64)])
     assert [r.status for r in results + again] == ["OK"] * 4
     assert children(os.getpid()) == before
 
@@ -109,5 +109,5 @@ def test_a_compiler_that_cannot_be_imported_is_an_error_of_the_user() -> None:
         measurer("no_such_compiler") as m,
         pytest.raises(TilewrightError, match="no_such_compiler.*cannot be imported"),
     ):
-        m.measure([good()])
+        measure(m, [good()])
     assert children(os.getpid()) == before

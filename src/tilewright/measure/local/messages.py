@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilewright.codegen import KernelBinary
+    from tilewright.measure.context import Context
+    from tilewright.measure.measurement import Measurement
     from tilewright.measure.options import MeasureOptions
+    from tilewright.measure.protocols import Built
     from tilewright.target import Target
     from tilewright.te import Task
 
@@ -18,12 +21,13 @@ RUNNER = "runner"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all candidates of one measurer share."""
+    """What all candidates of one worker share. The context is for runners."""
 
     task: Task
     target: Target
     threads: int
     options: MeasureOptions
+    context: Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +56,10 @@ class Death:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """A builder's answer to a trace that compiles."""
+class BuildAnswer:
+    """A builder's answer to a trace: its kernel, or why there is none."""
 
-    binary: KernelBinary
-    build_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class BuildFailed:
-    """A builder's answer to a trace that does not compile."""
-
-    status: str
-    error: str
-    build_s: float
+    outcome: Built | Measurement
     ends_worker: bool = False  # after an exception that nobody foresaw, the process is not to be trusted
 
 

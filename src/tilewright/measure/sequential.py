@@ -1,0 +1,108 @@
+"""`SequentialMeasurer`: the measurer of one machine, made of any `Builder` and `Runner`."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tilewright.errors import UsageError
+from tilewright.measure.measurement import Measurement
+from tilewright.measure.protocols import Batch, Builder, Built, Result, Runner, Ticket
+from tilewright.target import Target
+
+
+class SequentialMeasurer:
+    """Builds one batch after the other, and times its programs one after the other.
+
+    A batch is built before any of it is timed, so that building never disturbs timing. Programs that do not compile
+    have their results first; the others follow in the order of the batch, those of a comparison at its end. A program
+    that seems to be the best is timed once more, and only that counts: what made it seem so may have been luck.
+    """
+
+    def __init__(self, builder: Builder, runner: Runner, target: Target, threads: int) -> None:
+        self.target = target
+        self.threads = threads
+        self._builder = builder
+        self._runner = runner
+        self._waiting: deque[Iterator[Result]] = deque()  # of each batch what is left of it
+        self._num_tickets = 0
+        self._num_open = 0
+
+    @property
+    def has_room(self) -> bool:
+        return self._num_open == 0
+
+    def submit(self, batch: Batch) -> list[Ticket]:
+        tickets = list(range(self._num_tickets, self._num_tickets + len(batch.traces)))
+        self._num_tickets += len(tickets)
+        self._num_open += len(tickets)
+        self._waiting.append(self._measure(batch, tickets))
+        return tickets
+
+    def next_result(self) -> Result:
+        if not self._num_open:
+            raise UsageError("there is no result to wait for; submit a batch first")
+        try:
+            while (result := next(self._waiting[0], None)) is None:
+                self._waiting.popleft()
+        except BaseException:
+            # An interrupt leaves the builder and the runner in the middle of something.
+            self.cancel()
+            raise
+        self._num_open -= 1
+        return result
+
+    def cancel(self) -> None:
+        self._waiting.clear()
+        self._num_open = 0
+        self._builder.reset()
+        self._runner.reset()
+
+    def close(self) -> None:
+        self.cancel()
+
+    def _measure(self, batch: Batch, tickets: list[Ticket]) -> Iterator[Result]:
+        self._runner.prepare(batch.task, batch.context)
+        built: dict[int, Built] = {}
+        for index, outcome in self._builder.build(batch.task, batch.traces):
+            if isinstance(outcome, Built):
+                built[index] = outcome
+            else:
+                yield Result(tickets[index], outcome)
+        in_order = {tickets[index]: built[index] for index in sorted(built)}
+        if batch.turns is None:
+            yield from self._run_each(in_order, batch.best_latency_s)
+        else:
+            yield from self._compare(in_order, batch.turns)
+
+    def _run_each(self, built: dict[Ticket, Built], best_latency_s: float | None) -> Iterator[Result]:
+        for ticket, kernel in built.items():
+            measurement = self._runner.run(kernel, best_latency_s)
+            if _is_faster(measurement, best_latency_s):
+                measurement = self._runner.run(kernel, best_latency_s)
+            if _is_faster(measurement, best_latency_s):
+                best_latency_s = measurement.latency_s
+            yield Result(ticket, measurement)
+
+    def _compare(self, built: dict[Ticket, Built], turns: int) -> Iterator[Result]:
+        found: dict[Ticket, Measurement] = {}
+        for _ in range(turns):
+            for ticket, kernel in built.items():
+                before = found.get(ticket)
+                if before is None or before.latency_s is not None:
+                    found[ticket] = _joined(before, self._runner.take_turn(kernel))
+        for ticket, measurement in found.items():
+            yield Result(ticket, measurement)
+
+
+def _joined(before: Measurement | None, turn: Measurement) -> Measurement:
+    if turn.latency_s is None:
+        return turn
+    runs_s = (*(before.runs_s if before else ()), turn.latency_s)
+    return replace(turn, latency_s=statistics.median(runs_s), runs_s=runs_s)
+
+
+def _is_faster(measurement: Measurement, best_latency_s: float | None) -> bool:
+    return measurement.latency_s is not None and (best_latency_s is None or measurement.latency_s < best_latency_s)
