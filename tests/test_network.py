@@ -23,6 +23,7 @@ from tilewright.records import Record, RecordLog, names_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.target import Target
 from tilewright.te import Task
+from tilewright.tuning.task_scheduler import deployed_context
 
 NATIVE = Target.native()
 W, V = weights(16, 32, seed=1), weights(32, 8, seed=2)
@@ -135,6 +136,19 @@ def test_records_of_the_context_come_first_and_others_where_it_has_none() -> Non
     unusable = replace(record(first, 2, 1e-4, context="cold-9M"), trace=ILLEGAL, names=names_of(first))
     with pytest.warns(UserWarning, match="set aside"):
         assert recorded(cut, [unusable, records[0]], NATIVE, 2, "cold-9M") == {first.hash: splitting_trace(first, 2)}
+
+
+def test_records_are_looked_for_as_the_network_runs_its_kernels() -> None:
+    cut = partition_network(perceptron())
+    first = cut.tasks[0].task
+    deployed = str(deployed_context(cut.tasks))
+    assert deployed.startswith("cold-")
+    records = [record(first, 2, 1e-3), record(first, 8, 2e-3, context=deployed)]
+    programs = recorded_programs(cut, records, NATIVE, 2)[first.hash]
+    assert programs.best is not None
+    assert programs.best.context == deployed
+    with pytest.raises(UsageError, match="the context is 'lukewarm'; it must be 'warm'"):
+        recorded_programs(cut, records, NATIVE, 2, "lukewarm")
 
 
 def test_a_record_of_the_version_before_is_taken(tmp_path: Path) -> None:

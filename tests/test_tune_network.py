@@ -87,6 +87,16 @@ def test_several_networks_are_tuned_together_and_told_apart(model: str) -> None:
     assert names == ["network", "network-2"]
 
 
+def test_tasks_are_measured_as_the_network_runs_them_or_as_is_asked(model: str, tmp_path: Path) -> None:
+    contexts = []
+    for context in (None, "warm"):
+        path = tmp_path / f"{context}.jsonl"
+        tune_network(model, trials=NUM_TASKS, records=path, threads=1, context=context)
+        contexts.append({record.context for record in read_records(path)})
+    assert contexts[1] == {"warm"}
+    assert any(context.startswith("cold-") for context in contexts[0])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -95,6 +105,7 @@ def test_several_networks_are_tuned_together_and_told_apart(model: str) -> None:
         ({"threads": 0}, "threads is 0"),
         ({"objective": "f9"}, "f9"),
         ({"search": "nowhere"}, "nowhere"),
+        ({"context": "lukewarm"}, "lukewarm"),
     ],
 )
 def test_wrong_options_are_named(model: str, options: dict[str, Any], message: str) -> None:

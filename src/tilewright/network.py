@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tilewright.deploy.compilation import Progress
     from tilewright.deploy.kernel_workers import DefaultTrace
     from tilewright.graph.onnx.sizes import Shapes
+    from tilewright.measure import Context
     from tilewright.partition.groups import Partition
     from tilewright.records import Record, RecordedPrograms
     from tilewright.search import SearchStrategy
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         cost_model: CostModel | str | os.PathLike[str]
         objective: str | Objective
         required_latency_s: float | None
+        context: Context | str | None
         on_progress: Callable[[NetworkProgress], None] | None
         on_compile: Progress | None
         on_untuned: Callable[[str, float], None] | None
@@ -125,7 +127,7 @@ def compile_network(
     target: Target | str | None = None,
     threads: int | None = None,
     shapes: Shapes | None = None,
-    context: str = "warm",
+    context: Context | str | None = None,
     on_progress: Progress | None = None,
     default_trace: DefaultTrace | None = None,
 ) -> CompiledModel:
@@ -143,11 +145,12 @@ def compile_partition(
     threads: int,
     on_progress: Progress | None = None,
     default_trace: DefaultTrace | None = None,
-    context: str = "warm",
+    context: Context | str | None = None,
 ) -> CompiledNetwork:
     """Compile the kernels of a network with the fastest recorded programs.
 
-    Programs that were measured in `context` come before those of other contexts, which serve the tasks that have none.
+    Programs that were measured in `context`, by default as the network runs them, come before those of other contexts,
+    which serve the tasks that have none.
     Records whose programs cannot be used are set aside with a warning. A task without a record gets the program that
     the analytical model thinks best, or the one that `default_trace` gives. `on_progress` is called with how many
     kernels are compiled, and of how many.
@@ -171,17 +174,21 @@ def compile_partition(
 
 
 def recorded_programs(
-    partition: Partition, records: Records, target: Target, threads: int, context: str = "warm"
+    partition: Partition, records: Records, target: Target, threads: int, context: Context | str | None = None
 ) -> dict[str, RecordedPrograms]:
     """The recorded programs of each task that has any, by the task's hash; those that ran in `context` come first."""
+    from tilewright.measure import Context
     from tilewright.records import find_programs, for_target, group_by_task, read_records
+    from tilewright.tuning.task_scheduler import deployed_context
+
+    wanted = deployed_context(partition.tasks) if context is None else Context.of(context)
 
     known = read_records(records) if isinstance(records, str | os.PathLike) else records
     groups = group_by_task(for_target(known, target))
     found: dict[str, RecordedPrograms] = {}
     for weighted in partition.tasks:
         task = weighted.task
-        programs = find_programs(task, groups, target, threads, context)
+        programs = find_programs(task, groups, target, threads, str(wanted.of_task(task)))
         if programs.best is not None:
             found[task.hash] = programs
     return found
@@ -338,6 +345,7 @@ def tune_network(
     cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
     objective: str | Objective = "f1",
     required_latency_s: float | None = None,
+    context: Context | str | None = None,
     on_progress: Callable[[NetworkProgress], None] | None = None,
     on_compile: Progress | None = None,
     on_untuned: Callable[[str, float], None] | None = None,
@@ -346,13 +354,18 @@ def tune_network(
 
     It ends after `trials` trials or `budget_s` seconds; without either, after 64 trials for each task. Every trial is
     appended to `records` at once, and a run that finds them there goes on where they end. `objective` is that of
-    `TaskScheduler`; `required_latency_s` is what f2 asks of each network. `shapes` is given to each network that is
-    tuned. `on_progress` is called after each trial, `on_compile` with how many kernels are compiled and of how many,
+    `TaskScheduler`; `required_latency_s` is what f2 asks of each network. Kernels are measured as the network runs
+    them, with weights that were last read an inference ago, or in another `context`, such as "warm". `shapes` is given
+    to each network that is tuned.
+
+    `on_progress` is called after each trial, `on_compile` with how many kernels are compiled and of how many,
     `on_untuned` with the name of each network and its latency before.
     """
+    from tilewright.measure import Context
     from tilewright.tuning.task_scheduler import Network, TaskScheduler
 
     _check_effort(trials, budget_s)
+    chosen_context = None if context is None else Context.of(context)
     sources = list(network) if isinstance(network, list | tuple) else [network]
     chosen, num_threads = _target(target), checked_threads(threads)
     jobs = [
@@ -363,7 +376,7 @@ def tune_network(
         if on_untuned is not None:
             on_untuned(job.name, job.before_s)
     scheduler = TaskScheduler(
-        [Network(job.name, job.partition.tasks, required_latency_s, job.before_s) for job in jobs],
+        [Network(job.name, job.partition.tasks, required_latency_s, job.before_s, chosen_context) for job in jobs],
         objective=objective,
         target=chosen,
         threads=num_threads,
@@ -373,7 +386,7 @@ def tune_network(
     )
     result = scheduler.tune(trials, records=records, budget_s=budget_s, on_progress=on_progress)
     known = [task.best for task in result.tasks if task.best is not None] if records is None else records
-    found = [job.finish(result, known) for job in jobs]
+    found = [job.finish(result, known, chosen_context) for job in jobs]
     return found if isinstance(network, list | tuple) else found[0]
 
 
@@ -415,11 +428,11 @@ class _Tuning:
         session = InferenceSession(self.untuned.model)
         return measure(lambda: session.run(None, self._inputs), repeats=_REPEATS).median_s
 
-    def finish(self, result: NetworksResult, records: Records) -> TunedNetwork:
+    def finish(self, result: NetworksResult, records: Records, context: Context | None) -> TunedNetwork:
         """Compile it with what was found, and run both in turns. Where no task has a kernel nothing was tuned."""
         from tilewright.deploy.choice import compare
 
-        tuned = self._compile(records=records) if self.partition.tasks else self.untuned
+        tuned = self._compile(records=records, context=context) if self.partition.tasks else self.untuned
         sessions = InferenceSession(self.untuned.model), InferenceSession(tuned.model)
         return TunedNetwork(self.name, self.untuned, tuned, compare(*sessions, self._inputs), result)
 

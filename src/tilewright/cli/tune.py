@@ -53,6 +53,12 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     parser.add_argument("--search", default="evolutionary", metavar="S", help="evolutionary (default) or random")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--context",
+        metavar="C",
+        help="what kernels find of their constants when they are timed: warm, or cold-8M for those last read 8 MB ago "
+        "(default: warm; of a model, as it runs them)",
+    )
     model = parser.add_argument_group("of a model")
     network.add_shape_argument(model)
     model.add_argument("-o", "--output", metavar="OUT", help="write the compiled model, such as model.tw")
@@ -102,6 +108,7 @@ def _tune_workload(arguments: argparse.Namespace) -> None:
             cost_model=arguments.cost_model,
             budget_s=parse_time(arguments.budget),
             workload=arguments.workload,
+            context=arguments.context or "warm",
             on_progress=display.show,
         )
     except KeyboardInterrupt:

@@ -79,6 +79,7 @@ def _tune(arguments: argparse.Namespace, path: str) -> TunedNetwork:
             cost_model=arguments.cost_model,
             objective=arguments.objective or "f1",
             required_latency_s=None if arguments.required_ms is None else arguments.required_ms / 1e3,
+            context=arguments.context,
             on_progress=display.show,
             on_compile=display.show_kernels,
             on_untuned=show_untuned,

@@ -2,7 +2,7 @@
 
 from tilewright.tuning.task_scheduler.gradient import Gradient, RoundRobin, Standing, Strategy
 from tilewright.tuning.task_scheduler.jobs import TaskTuner
-from tilewright.tuning.task_scheduler.network import Network, WeightedTask
+from tilewright.tuning.task_scheduler.network import Network, WeightedTask, deployed_context
 from tilewright.tuning.task_scheduler.objectives import OBJECTIVES, Objective
 from tilewright.tuning.task_scheduler.scheduler import (
     STRATEGIES,
@@ -27,4 +27,5 @@ __all__ = [
     "TaskTuner",
     "TunedTask",
     "WeightedTask",
+    "deployed_context",
 ]
