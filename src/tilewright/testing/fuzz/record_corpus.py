@@ -1,8 +1,9 @@
-"""What the fuzzer of record files begins with: small networks, and records of programs of their tasks."""
+"""What the fuzzer of record files begins with: small networks, their tasks, and records of programs of these."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -11,7 +12,7 @@ import onnx.parser
 
 from tilewright.network import partition_network
 from tilewright.partition.groups import Partition
-from tilewright.records import Names, Record, names_of
+from tilewright.records import Names, Record, TaskLine, names_of
 from tilewright.schedule import Trace
 from tilewright.space import SpaceOptions, derive
 from tilewright.target import Target
@@ -20,7 +21,7 @@ from tilewright.testing.schedules import random_schedule
 
 TARGET = Target.native()
 THREADS = 1
-HEADER = '{"tilewright_records": 1, "tool_version": "0.0", "created": 0.0}'
+HEADER = '{"tilewright_records": 2, "tool_version": "0.0", "created": 0.0}'
 _NETWORKS = (
     "(float[6,20] x) => (y) <float[20,12] w> { a = MatMul(x, w) y = Relu(a) }",
     "(float[6,20] x) => (y) { t = Tanh(x) y = ReduceSum<keepdims = 0>(t) }",
@@ -45,6 +46,22 @@ def _network(text: str) -> Partition:
             array = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
             model.graph.initializer.append(onnx.numpy_helper.from_array(array, "w"))
     return partition_network(model)
+
+
+@cache
+def task_lines() -> dict[str, str]:
+    """The lines of all tasks, by their hashes."""
+    tasks = (weighted.task for network in networks() for weighted in network.tasks)
+    return {task.hash: TaskLine.of(task).text for task in tasks}
+
+
+def lines_of(records: Sequence[Record]) -> list[str]:
+    """The lines of a file with these records, and with each of their tasks before the first of its own."""
+    lines = [HEADER]
+    for record in records:
+        task = task_lines()[record.task]
+        lines += [record.to_line()] if task in lines else [task, record.to_line()]
+    return lines
 
 
 @cache

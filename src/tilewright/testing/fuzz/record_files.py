@@ -1,6 +1,7 @@
 """Changed record files: each is read, listed, used to tune and to compile, or refused by an error that names a line.
 
-A record that is well written, and whose program cannot be used, must not cost more than itself.
+So are their tasks, of which what is read derives a space. A record that is well written, and whose program cannot be
+used, must not cost more than itself.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from tilewright.deploy.compiled import CompiledModel
 from tilewright.errors import TilewrightError
 from tilewright.network import InferenceSession, recorded_programs
 from tilewright.partition.groups import Partition
-from tilewright.records import RecordLog, read_ansor_log, read_records
-from tilewright.testing.fuzz.record_corpus import HEADER, TARGET, THREADS, ansor_lines, networks, records_of
+from tilewright.records import RecordLog, read_ansor_log, read_records, read_tasks
+from tilewright.space import SpaceOptions, derive
+from tilewright.te import Task
+from tilewright.testing.fuzz.record_corpus import TARGET, THREADS, ansor_lines, lines_of, networks, records_of
 from tilewright.testing.fuzz.record_mutations import mutated
 from tilewright.tuning.tuner import Tuner
 
@@ -35,6 +38,7 @@ _ANSOR_ONE_IN = 12
 # What takes long is done in some of the cases.
 _COMMANDS_ONE_IN = 4
 _RESUMED_ONE_IN = 10
+_MAX_POINTS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ class RecordFiles:
         known = records_of(seed % len(networks()))
         records = [*rng.sample(known, rng.randrange(1, 6)), rng.choice(records_of(rng.randrange(len(networks()))))]
         rng.shuffle(records)
-        return mutated([HEADER, *(record.to_line() for record in records)], rng)
+        return mutated(lines_of(records), rng)
 
 
 def _read_ansor(path: Path) -> str:
@@ -80,25 +84,45 @@ def _used(path: Path, seed: int) -> str:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         num_records = len(list(read_records(path)))
+        has_tasks = _use_tasks(path)
         if seed % _COMMANDS_ONE_IN == 0:
-            _list(path)
+            _list(path, has_tasks)
         if seed % _RESUMED_ONE_IN == 0:
             Tuner(network.tasks[0].task, TARGET, THREADS).resume(RecordLog(path).read())
         programs = recorded_programs(network, path, TARGET, THREADS)
         outputs = _outputs(network, compile_model(network, programs, TARGET, THREADS))
-        RecordLog(path).append(records_of(number)[0])
+        RecordLog(path).append(records_of(number)[0], network.tasks[0].task)
         assert len(RecordLog(path).read()) == num_records + 1
     # Whatever the records say, the network computes what it does with plain loops.
     np.testing.assert_allclose(outputs, _expected(number), rtol=1e-3, atol=1e-3)
-    if any("set aside" in str(warning.message) for warning in warned):
+    if any("the record is set aside" in str(warning.message) for warning in warned):
         return "set aside"
+    if not has_tasks:
+        return "used, with a task refused"
     return "used" if programs else "of no task"
 
 
-def _list(path: Path) -> None:
-    for action in ("list", "best", "export"):
-        with contextlib.redirect_stdout(io.StringIO()):
-            assert main(["records", action, str(path)]) == 0
+def _use_tasks(path: Path) -> bool:
+    """Whether all tasks of the file can be read; they are then what they were written as."""
+    try:
+        tasks = read_tasks(path)
+    except TilewrightError as error:
+        if not _PLACE.search(str(error)):
+            raise
+        return False
+    for key, task in tasks.items():
+        assert Task.from_json(task.to_json()).hash == key
+        assert all(map(str, task.stages))
+        if task.num_points <= _MAX_POINTS:
+            assert derive(task, SpaceOptions(TARGET, THREADS))
+    return True
+
+
+def _list(path: Path, has_tasks: bool) -> None:
+    for action in ("list", "best", "export", "tasks"):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            expected = 0 if has_tasks or action != "tasks" else 1
+            assert main(["records", action, str(path)]) == expected
 
 
 def _outputs(network: Partition, model: CompiledModel) -> Any:

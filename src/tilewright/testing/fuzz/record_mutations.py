@@ -1,12 +1,16 @@
-"""Changes to files of JSON lines: to values inside a line, to the steps of a trace, to lines, and to bytes."""
+"""Changes to files of JSON lines: values inside a line, steps of a trace, nodes of a task, lines, and bytes."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeGuard
+
+from tilewright.errors import ExpressionError
+from tilewright.te import Task
 
 Site: TypeAlias = "tuple[Any, int | str]"
 """A value in a tree of JSON: what holds it, and where."""
@@ -32,16 +36,24 @@ _BYTES = (
     b"\\",
     b"\x1f\x8b",
 )
+_NODES: tuple[Any, ...] = (
+    *(["const", "float32", "nan"], ["const", "float32", 1e300], ["const", "int64", -1], ["const", "bool", True]),
+    *(["axis", "i", 2**31 - 1], ["axis", "i", 1], ["reduce_axis", "k", 3], ["placeholder", "Z", "float16", [], True]),
+    *(["cast", "bfloat16", 5], ["cast", "int8", 5], ["select", 5, 5, 5], ["read", 0, []], ["compute", "Y", [], 5]),
+)
+_OPERATORS = ("add", "mod", "floordiv", "div", "max", "lt", "and", "neg", "not", "abs", "sqrt", "sum", "prod", "argmax")
+_DTYPES = ("bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 _NUM_CHANGES = (1, 1, 1, 2, 2, 3, 5)
 _FACTORS = (1, 2, 3, 5, 7, 8, 16, 32, 64, 1000, 1024, 2**20, 2**33, 2**63, 10**30)
 _DEEP = (10, 300, 900, 1100, 200_000)
 
 
 def mutated(lines: list[str], rng: random.Random) -> bytes:
-    """The lines of a file with a few changes; with those of a record file, often to programs alone."""
+    """The lines of a file with a few changes; with those of a record file, often to programs or to tasks alone."""
     changed = list(lines)
-    is_of_programs = '"trace"' in lines[-1] and rng.random() < 0.6
-    kinds = _CHANGES_OF_PROGRAMS if is_of_programs else _CHANGES
+    kinds = _CHANGES
+    if '"trace"' in lines[-1] and rng.random() < 0.7:
+        kinds = _CHANGES_OF_PROGRAMS if rng.random() < 0.8 else (_change_task,)
     for _ in range(rng.choice(_NUM_CHANGES)):
         if changed:
             rng.choice(kinds)(changed, rng)
@@ -176,6 +188,72 @@ def _is_steps(trace: Any) -> TypeGuard[list[dict[str, Any]]]:
     return isinstance(trace, list) and bool(trace) and all(isinstance(s, dict) and "stage" in s for s in trace)
 
 
+# --- tasks -----------------------------------------------------------------------------------------------------------
+
+
+def _change_task(lines: list[str], rng: random.Random) -> None:
+    """Nodes of a task; where it is a task still, it often gets the hash that it has now."""
+
+    def change(data: Any) -> None:
+        definition = data.get("definition") if isinstance(data, dict) else None
+        nodes = definition.get("nodes") if isinstance(definition, dict) else None
+        if not isinstance(nodes, list) or not nodes:
+            return
+        _change_nodes(nodes, rng)
+        if rng.random() < 0.7:
+            with contextlib.suppress(ExpressionError):
+                data["tilewright_task"] = Task.from_json(definition).hash
+
+    at = [number for number, line in enumerate(lines) if line.startswith('{"tilewright_task"')]
+    if at:
+        _edit_line(lines, rng.choice(at), rng, change)
+
+
+def _change_nodes(nodes: list[Any], rng: random.Random) -> None:
+    position = rng.randrange(len(nodes))
+    match rng.randrange(14):
+        case 0:
+            nodes[position] = rng.choice(_NODES)
+        case 1:
+            del nodes[position]
+        case 2:
+            nodes.insert(position, nodes[rng.randrange(len(nodes))])
+        case 3:
+            other = rng.randrange(len(nodes))
+            nodes[position], nodes[other] = nodes[other], nodes[position]
+        case 4:
+            number = rng.choice((10, 390, 420, 5000, 60_000))
+            nodes[-1:-1] = [["unary", "neg", len(nodes) - 2 + n] for n in range(number)]
+        case 5 | 6 | 7:
+            leaves = [(h, p) for h, p in _sites(nodes) if isinstance(h[p], str | int | float)]
+            holder, place = rng.choice(leaves)
+            holder[place] = _other_leaf(holder[place], len(nodes), rng)
+        case _:
+            nodes[:] = [_alike_node(node, rng) for node in nodes]
+
+
+def _alike_node(node: Any, rng: random.Random) -> Any:
+    """Often another node of the same kind and type, so that the task computes something else."""
+    match node:
+        case ["binary", "add" | "mul" | "max" as op, a, b]:
+            return ["binary", rng.choice((op, op, "add", "sub", "mul", "max", "min")), a, b]
+        case ["const", "float32", value]:
+            return ["const", "float32", rng.choice((value, "nan", "-inf", -0.0, 1e300, 1e-320, 0.1))]
+        case ["unary", _, x]:
+            return ["unary", rng.choice(("neg", "abs", "exp", "sqrt", "erf", "atanh", "floor")), x]
+        case ["reduce", _, [value], axes]:
+            return ["reduce", rng.choice(("sum", "prod", "max", "min")), [value], axes]
+        case ["axis" | "reduce_axis" as kind, name, extent]:
+            return [kind, rng.choice((name, f"{name}_")), extent if rng.random() < 0.9 else 1]
+    return node
+
+
+def _other_leaf(old: Any, num_nodes: int, rng: random.Random) -> Any:
+    if isinstance(old, str):
+        return rng.choice((*_DTYPES, *_OPERATORS, "i", "j", "A"))
+    return rng.choice((rng.randrange(num_nodes), rng.randrange(num_nodes), rng.choice(NUMBERS)))
+
+
 def _make_best(lines: list[str], rng: random.Random) -> None:
     """A record that looks faster than all others."""
 
@@ -191,7 +269,10 @@ def _make_best(lines: list[str], rng: random.Random) -> None:
 
 def _edit(lines: list[str], rng: random.Random, change: Callable[[Any], None]) -> None:
     """Change the value of one line, if it has one."""
-    index = rng.randrange(len(lines))
+    _edit_line(lines, rng.randrange(len(lines)), rng, change)
+
+
+def _edit_line(lines: list[str], index: int, rng: random.Random, change: Callable[[Any], None]) -> None:
     data = _parsed(lines[index])
     if data is not None:
         change(data)
@@ -263,6 +344,9 @@ _CHANGES: tuple[Callable[[list[str], random.Random], None], ...] = (
     _change_steps,
     _change_steps,
     _change_steps,
+    _change_task,
+    _change_task,
+    _change_task,
     _make_best,
     _change_lines,
     _change_text,
