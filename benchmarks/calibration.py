@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from benchmarks.table import heading, markdown
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.measure.calibration import calibrate
 from tilewright.network import partition_network
-from tilewright.records import Key, fastest_of, for_target, group_by_task, read_records
+from tilewright.records import find_programs, for_target, group_by_task, read_records
 from tilewright.runtime import Array, Kernel, Timing, measure_loop
 from tilewright.runtime.build import build
 from tilewright.schedule import Trace
@@ -40,8 +40,8 @@ NETWORKS = ("zoo:resnet18", "zoo:mobilenet_v2", "zoo:bert_tiny")
 TRIALS = 64
 TURN_MS = 5.0
 METHOD = (
-    "The three programs of a task take turns in one process, on the same inputs, and a ratio is the median over the "
-    "rounds: the time of the best program known by that of the one with zero trials."
+    "The programs of a task take turns in one process, on the same inputs, and a ratio is the median over the rounds: "
+    "the time of the best program known by that of the one with zero trials."
 )
 
 
@@ -94,16 +94,17 @@ def run(name: str, options: argparse.Namespace) -> Row:
             "before": default_trace(task, before, options.threads),
             "after": default_trace(task, after, options.threads),
         }
-        timings = measure(task, programs, before, options.threads, options.rounds)
+        timings = measure(task, set(programs.values()), before, options.threads, options.rounds)
     except (TilewrightError, AssertionError) as error:
         return replace(row, failure=str(error).splitlines()[0])
+    first, second, best = (timings[programs[name]] for name in ("before", "after", "best"))
     return replace(
         row,
-        before_us=timings["before"].median_s * 1e6,
-        after_us=timings["after"].median_s * 1e6,
-        best_us=timings["best"].median_s * 1e6,
-        before_ratio=ratio(timings["best"], timings["before"]),
-        after_ratio=ratio(timings["best"], timings["after"]),
+        before_us=first.median_s * 1e6,
+        after_us=second.median_s * 1e6,
+        best_us=best.median_s * 1e6,
+        before_ratio=ratio(best, first),
+        after_ratio=ratio(best, second),
         is_same=programs["before"] == programs["after"],
     )
 
@@ -127,20 +128,20 @@ def _best(task: Task, options: argparse.Namespace, target: Target) -> Trace:
             task, trials=options.trials, records=log, seed=options.seed, target=target, threads=options.threads
         )
         return result.best.trace
-    key = Key(task.hash, str(target), options.threads)
-    found = fastest_of(task, group_by_task(for_target(read_records(options.best), target)).get(key, ()))
+    groups = group_by_task(for_target(read_records(options.best), target))
+    found = find_programs(task, groups, target, options.threads).best
     if found is None:
         raise UsageError(f"{options.best} has no program of this task that can be used; leave --best out to tune it")
     return found.trace
 
 
-def measure(task: Task, programs: Mapping[str, Trace], target: Target, threads: int, rounds: int) -> dict[str, Timing]:
+def measure(task: Task, programs: Collection[Trace], target: Target, threads: int, rounds: int) -> dict[Trace, Timing]:
     """The time of each program, in turns. AssertionError where one computes something else than the first."""
     arrays = random_inputs(task, np.random.default_rng(0))
     inputs = {tensor.name: array for tensor, array in zip(task.inputs, arrays, strict=True)}
-    loops: dict[str, Callable[[int], float]] = {}
+    loops: dict[Trace, Callable[[int], float]] = {}
     expected: tuple[Array, ...] = ()
-    for name, trace in programs.items():
+    for trace in programs:
         kernel = build(trace.apply(task), target, threads).bind(**{t.name: inputs[t.name] for t in task.constants})
         given = [inputs[argument.name] for argument in kernel.inputs]
         found = kernel(*given)
@@ -148,7 +149,7 @@ def measure(task: Task, programs: Mapping[str, Trace], target: Target, threads: 
         expected = expected or outputs
         for tensor, output, other in zip(task.outputs, outputs, expected, strict=True):
             assert_matches(output, other, tensor.dtype, reduction_size(task))
-        loops[name] = partial(_time, kernel, given, outputs)
+        loops[trace] = partial(_time, kernel, given, outputs)
     return take_turns(loops, rounds)
 
 
@@ -156,16 +157,16 @@ def _time(kernel: Kernel, inputs: Sequence[Array], outputs: Sequence[Array], num
     return kernel.time(*inputs, number=number, out=outputs)
 
 
-def take_turns(loops: Mapping[str, Callable[[int], float]], rounds: int) -> dict[str, Timing]:
+def take_turns(loops: Mapping[Trace, Callable[[int], float]], rounds: int) -> dict[Trace, Timing]:
     """Each runs for some milliseconds a round; the order rotates, so that none always follows the same other."""
-    names = list(loops)
-    numbers = {name: measure_loop(loop, repeats=1, min_repeat_ms=TURN_MS).number for name, loop in loops.items()}
-    samples_s: dict[str, list[float]] = {name: [] for name in names}
+    traces = list(loops)
+    numbers = {trace: measure_loop(loop, repeats=1, min_repeat_ms=TURN_MS).number for trace, loop in loops.items()}
+    samples_s: dict[Trace, list[float]] = {trace: [] for trace in traces}
     for r in range(rounds):
-        first = r % len(names)
-        for name in names[first:] + names[:first]:
-            samples_s[name].append(loops[name](numbers[name]) / numbers[name])
-    return {name: Timing(numbers[name], tuple(samples_s[name])) for name in names}
+        first = r % len(traces)
+        for trace in traces[first:] + traces[:first]:
+            samples_s[trace].append(loops[trace](numbers[trace]) / numbers[trace])
+    return {trace: Timing(numbers[trace], tuple(samples_s[trace])) for trace in traces}
 
 
 def ratio(best: Timing, ours: Timing) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ NUMBERS = {"clock_hz": 2.5e9, "loads_per_cycle": 1.5}
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the calibration of this user goes; measuring takes no time."""
     monkeypatch.setattr(measuring, "calibrate", lambda target, threads: dict(NUMBERS))
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.1, 4.0, 4.0))
     monkeypatch.setenv(CALIBRATION_VARIABLE, str(tmp_path / "mine.json"))
     return tmp_path / "mine.json"
 
@@ -51,6 +53,16 @@ def test_a_calibration_may_go_elsewhere(path: Path, capsys: pytest.CaptureFixtur
     assert f"set {CALIBRATION_VARIABLE}={other} to use it" in capsys.readouterr().err
     assert other.exists()
     assert not path.exists()
+
+
+def test_a_busy_machine_is_measured_with_a_warning(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["target", "--calibrate"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    monkeypatch.setattr(os, "getloadavg", lambda: (1.7, 0.1, 0.1))
+    assert main(["target", "--calibrate"]) == 0
+    assert "warning: 1.7 cores were busy with other work" in capsys.readouterr().err
 
 
 def test_the_same_for_programs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from tilewright.target import Target
 
 DEFAULT_TARGET = "llvm -mcpu=native"
+
+_MAX_LOAD = 0.5  # processes that were running just before
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,9 +66,16 @@ def calibrate(arguments: argparse.Namespace) -> None:
     path = _chosen_path(arguments.calibration)
     target = Target.native().uncalibrated
     print("measuring; nothing else should run on this machine meanwhile", file=sys.stderr, flush=True)
+    busy = os.getloadavg()[0]
     numbers = measure(target, default_threads())
     write_calibration(path, Calibration(read_machine().processor, str(target), numbers))
     print(f"the calibration is in {path}", file=sys.stderr)
+    if busy > _MAX_LOAD:
+        warnings.warn(
+            f"{busy:.1f} cores were busy with other work, so that memory and parallel regions look slower than they "
+            "are; measure again when the machine is idle",
+            stacklevel=2,
+        )
     if path != calibration_path():
         print(f"set {CALIBRATION_VARIABLE}={path} to use it", file=sys.stderr)
 

@@ -21,8 +21,6 @@ from tilewright.te import Axis, Expr, Reduce, Select, Var, collect_reads, visit
 
 # As in ir.loop_cutting.
 MAX_COPIES = 9
-# What a test that remains costs beside its operations: the value goes through a register of its own.
-_INSTRUCTIONS_OF_A_SELECT = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +31,11 @@ class Conditions:
     remaining: Floats
 
 
-def find_conditions(region: Region, is_loop: Booleans) -> Conditions:
-    """The conditions of the region's statement; `is_loop[position]` tells which loops of its path remain loops."""
+def find_conditions(region: Region, is_loop: Booleans, select_instructions: float) -> Conditions:
+    """The conditions of the region's statement; `is_loop[position]` tells which loops of its path remain loops.
+
+    A choice whose test remains costs `select_instructions` beside it: the value goes through a register of its own.
+    """
     counts = dict.fromkeys(KINDS, 0)
     tests: list[frozenset[Var]] = []
     lane = _lane(region)
@@ -51,7 +52,7 @@ def find_conditions(region: Region, is_loop: Booleans) -> Conditions:
             if kind == "int_cmp":
                 tests.append(_variables(part))
     n = region.path.extents.shape[1]
-    return Conditions(counts, _remaining(region, tests, is_loop) if tests else np.zeros(n))
+    return Conditions(counts, _remaining(region, tests, is_loop, select_instructions) if tests else np.zeros(n))
 
 
 def _conditions(stage: Stage) -> list[Expr]:
@@ -122,7 +123,7 @@ class _Group:
         return np.where(self.is_blocked, 1.0, np.where(self.has_border, self.border_share, 0.0))
 
 
-def _remaining(region: Region, tests: list[frozenset[Var]], is_loop: Booleans) -> Floats:
+def _remaining(region: Region, tests: list[frozenset[Var]], is_loop: Booleans, select_instructions: float) -> Floats:
     """Instructions that each vector needs for tests, on average over the interior and the borders."""
     groups = [_Group(region, variables, count, is_loop) for variables, count in Counter(tests).items()]
     copies = np.full(region.path.extents.shape[1], float(MAX_COPIES))
@@ -141,4 +142,4 @@ def _remaining(region: Region, tests: list[frozenset[Var]], is_loop: Booleans) -
         operations += 2 * group.num_tests * group.undecided
     # Straight code that moves two groups is one body for borders of both kinds: it keeps its tests.
     is_mixed = np.sum([group.is_in_straight_code for group in groups], axis=0) > 1
-    return operations + _INSTRUCTIONS_OF_A_SELECT * np.where(is_mixed, 1.0, 1 - decided)
+    return operations + select_instructions * np.where(is_mixed, 1.0, 1 - decided)

@@ -77,6 +77,8 @@ class CoreModel:
     """Arithmetic instructions that a function such as exp is worth. Assumed."""
     bool_instructions: float = 0.5
     """Arithmetic instructions that an operation on truth values is worth. Assumed."""
+    select_instructions: float = 4.0
+    """Instructions that a choice whose test remains, as at the border of padding, costs beside the test. Assumed."""
     overlap_loss: float = 0.25
     """Of the parts that do not bound a statement, how much still shows: they overlap, but not perfectly. Assumed."""
     l2_overlap_loss: float = 0.08
