@@ -11,7 +11,7 @@ import pytest
 from llvmlite import binding
 
 from tilewright import CodegenError
-from tilewright.target import Caches, Target
+from tilewright.target import Caches, Target, runs_here
 from tilewright.target.cpus import CPU_FEATURES, GENERIC_CPU, IMPLIED, apply_features
 
 # text, architecture, vector bytes, vector registers, fused multiply-add, float16 conversion
@@ -158,7 +158,7 @@ def test_mistake_is_named_with_its_remedy(text: str, message: str) -> None:
 
 def test_native_is_this_machine() -> None:
     target = Target.native()
-    assert target.is_native
+    assert runs_here(target)
     assert target.arch == platform.machine()
     assert target.cpu == binding.get_host_cpu_name()
     assert target.num_cores == len(os.sched_getaffinity(0))
@@ -169,8 +169,8 @@ def test_native_is_this_machine() -> None:
 
 def test_other_machines_are_not_native() -> None:
     other = "riscv64" if platform.machine() != "riscv64" else "aarch64"
-    assert not Target.parse(other).is_native
-    assert not Target.parse("llvm -mcpu=x86-64 -mattr=+avx512vp2intersect,+avxvnniint16").is_native
+    assert not runs_here(Target.parse(other))
+    assert not runs_here(Target.parse("llvm -mcpu=x86-64 -mattr=+avx512vp2intersect,+avxvnniint16"))
 
 
 def test_native_takes_other_options_into_account() -> None:

@@ -25,7 +25,7 @@ from typing import TypeAlias
 from tilewright.codegen import KernelBinary, compile_schedule
 from tilewright.errors import CodegenError, LoweringError, ScheduleError, TilewrightError
 from tilewright.schedule import Trace
-from tilewright.target import Target, default_threads
+from tilewright.target import Target, default_threads, runs_here
 from tilewright.te import Task
 
 DefaultTrace: TypeAlias = Callable[[Task], Trace]
@@ -155,7 +155,7 @@ def compile_job(job: KernelJob) -> CompiledJob:
 def _compiled(job: KernelJob, trace: Trace) -> CompiledJob:
     compiled = compile_schedule(trace.apply(job.task), job.target, job.threads, job.symbol_prefix)
     binary = KernelBinary.of(compiled)
-    if not binary.packs or job.target.is_native:
+    if not binary.packs or runs_here(job.target):
         return CompiledJob(binary, binary)
     # The packed layout is the schedule's: it is the same on every target.
     here = compile_schedule(trace.apply(job.task), Target.native(), 1, job.symbol_prefix)

@@ -9,7 +9,7 @@ from tilewright.errors import CodegenError, UsageError
 from tilewright.runtime.kernel import Kernel
 from tilewright.runtime.spec import Argument, KernelSpec, PackSpec
 from tilewright.schedule import Schedule
-from tilewright.target import Target
+from tilewright.target import Target, runs_here
 from tilewright.te import Task
 
 
@@ -32,7 +32,7 @@ def build(schedule: Schedule | Task, target: Target | str = "llvm -mcpu=native",
 
 def load(compiled: CompiledKernel) -> Kernel:
     """A callable kernel in this process."""
-    if not compiled.target.is_native:
+    if not runs_here(compiled.target):
         raise CodegenError(
             f"code for target {compiled.target} cannot run on this machine; use target='llvm -mcpu=native' to run here"
         )

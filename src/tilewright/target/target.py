@@ -190,11 +190,6 @@ class Target:
         return self.caches.line_bytes
 
     @property
-    def is_native(self) -> bool:
-        """Whether code for this target runs in this process."""
-        return runs_here(self)
-
-    @property
     def has_known_cpu(self) -> bool:
         """Whether the processor is one of `cpus`; otherwise only LLVM on such a machine is known to know its name."""
         return self.cpu in CPU_FEATURES[self.arch]

@@ -10,7 +10,7 @@ from tilewright.measure.local.runner import LocalRunner
 from tilewright.measure.local.workers import ForkServer
 from tilewright.measure.options import MeasureOptions
 from tilewright.measure.sequential import SequentialMeasurer
-from tilewright.target import Target
+from tilewright.target import Target, runs_here
 
 
 class LocalMeasurer(SequentialMeasurer):
@@ -21,7 +21,7 @@ class LocalMeasurer(SequentialMeasurer):
     """
 
     def __init__(self, target: Target, threads: int, options: MeasureOptions | None = None) -> None:
-        if not target.is_native:
+        if not runs_here(target):
             raise CodegenError(
                 f"candidates are measured on this machine, which cannot run code for {target}; "
                 "use target='llvm -mcpu=native'"
