@@ -6,12 +6,12 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from tilewright.cli import chosen, network
+from tilewright.cli import network, workload
 from tilewright.cli.comparison import OURS, Row, check_agreement, rows_of, table
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
-    from tilewright.cli.chosen import Chosen
+    from tilewright.cli.workload import WorkloadProgram
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,7 +22,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         description="Time the best recorded programs of a workload or a model with --records, otherwise the best by "
         "the analytical model. Libraries to compare with are timed in turns with it, on as many threads.",
     )
-    chosen.add_arguments(parser)
+    workload.add_arguments(parser)
     network.add_shape_argument(parser)
     parser.add_argument("--model", metavar="MODEL", help="of a compiled model: what it was made of, for the libraries")
     parser.add_argument(
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     for option in ("shape", "model"):
         if getattr(arguments, option):
             raise UsageError(f"--{option} is for models, and {arguments.workload} is a workload")
-    program = chosen.choose(arguments)
+    program = workload.choose(arguments)
     libraries = [name for name in arguments.against.split(",") if name]
     rows = measure(program, arguments.workload, libraries, arguments.rounds)
     if arguments.format == "json":
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(table(rows))
 
 
-def measure(program: Chosen, workload: str, libraries: list[str], rounds: int) -> list[Row]:
+def measure(program: WorkloadProgram, workload: str, libraries: list[str], rounds: int) -> list[Row]:
     """The program first, then every way of the libraries."""
     import numpy as np
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tilewright.cli import chosen, network
+from tilewright.cli import network, workload
 from tilewright.cli.comparison import OURS, Row, check_agreement, rows_of, table
 from tilewright.cli.run import check_compiled
 from tilewright.errors import UsageError
@@ -67,7 +67,7 @@ def _session_of(arguments: argparse.Namespace) -> tuple[InferenceSession, str, i
     from tilewright.network import InferenceSession
     from tilewright.target import Target
 
-    threads = chosen.num_threads(arguments)
+    threads = workload.num_threads(arguments)
     if network.is_compiled(arguments.workload):
         check_compiled(arguments)
         session = InferenceSession(arguments.workload, threads=arguments.threads)

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilewright.cli import chosen, network
+from tilewright.cli import network, workload
 from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     name = name_of(arguments.workload)
     path = arguments.output or (f"{name}_c" if is_library else f"{name}.tw")
     network.check_place("-o", path, is_folder=is_library)
-    target, threads = Target.parse(arguments.target), chosen.num_threads(arguments)
+    target, threads = Target.parse(arguments.target), workload.num_threads(arguments)
     compiled = network.compile_shown(network.partition_of(arguments), arguments.records, target, threads)
     written = _write_library(compiled.model, path, name) if is_library else write_artifact(compiled.model, path)
     print("\n".join([*written, *describe(compiled)]))

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilewright.cli import chosen, network, profile
+from tilewright.cli import network, profile, workload
 from tilewright.cli.inspect_compiled import describe_file
 from tilewright.cli.open_network import describe_open
 from tilewright.cli.run import check_compiled, print_profile, random_inputs, session_of
@@ -34,7 +34,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         "how many kernels it takes and, with --tasks, which tasks they are; of one that leaves dimensions open, its "
         "inputs and outputs, and how to give the sizes.",
     )
-    chosen.add_arguments(parser)
+    workload.add_arguments(parser)
     network.add_shape_argument(parser)
     parser.add_argument("--tasks", action="store_true", help="the tasks of a model, each with how often it is run")
     profile.add_arguments(parser)
@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> None:
     task = workloads.parse(arguments.workload)
     print(describe(task))
     if arguments.sketches:
-        target, threads = Target.parse(arguments.target), chosen.num_threads(arguments)
-        for sketch in chosen.sketches_of(task, target, threads):
+        target, threads = Target.parse(arguments.target), workload.num_threads(arguments)
+        for sketch in workload.sketches_of(task, target, threads):
             print(f"\n{describe_sketch(sketch)}")
     if arguments.ir or arguments.llvm or arguments.asm:
         _print_program(arguments)
@@ -208,7 +208,7 @@ def _print_program(arguments: argparse.Namespace) -> None:
     from tilewright.codegen.native import assembly, optimized_ir
     from tilewright.ir import format_nest
 
-    program = chosen.choose(arguments)
+    program = workload.choose(arguments)
     schedule = program.schedule
     compiled = compile_schedule(schedule, program.target, program.threads)
     print(f"\n# {program.origin}")

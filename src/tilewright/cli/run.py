@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilewright.cli import arrays, chosen, network, profile
+from tilewright.cli import arrays, network, profile, workload
 from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import KernelArgumentError, UsageError
 
@@ -75,7 +75,7 @@ def session_of(arguments: argparse.Namespace) -> InferenceSession:
     from tilewright.network import InferenceSession
     from tilewright.target import Target
 
-    threads = chosen.num_threads(arguments)
+    threads = workload.num_threads(arguments)
     if network.is_compiled(arguments.workload):
         check_compiled(arguments)
         return InferenceSession(arguments.workload, threads=arguments.threads)

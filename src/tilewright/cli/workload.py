@@ -1,4 +1,4 @@
-"""The program that a subcommand shows or runs: the best recorded one, or the best by the analytical model."""
+"""A workload on the command line: its task, and its program: the best recorded one, or the untuned one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class WorkloadProgram:
     """A program, and how it was found."""
 
     task: Task
@@ -39,7 +39,7 @@ class Chosen:
         return self.trace.apply(self.task)
 
 
-def choose(arguments: argparse.Namespace) -> Chosen:
+def choose(arguments: argparse.Namespace) -> WorkloadProgram:
     """The program that the arguments of `add_arguments` ask for."""
     from tilewright import workloads
     from tilewright.target import Target
@@ -52,7 +52,7 @@ def choose(arguments: argparse.Namespace) -> Chosen:
         origin = "the best by the analytical model; nothing was measured"
     else:
         trace, origin = _recorded_best(arguments.records, task, target, threads)
-    return Chosen(task, target, threads, trace, origin)
+    return WorkloadProgram(task, target, threads, trace, origin)
 
 
 def num_threads(arguments: argparse.Namespace) -> int:
