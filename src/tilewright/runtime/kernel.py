@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from tilewright.errors import KernelArgumentError
 from tilewright.runtime._native import NativeKernel
 from tilewright.runtime.aligned_arrays import aligned_empty
+from tilewright.runtime.copies import Block, ConstantCopies, copy_bytes
 from tilewright.runtime.packing import Packer
 from tilewright.runtime.spec import Argument, KernelSpec
 from tilewright.te import numpy_dtype
@@ -25,10 +26,13 @@ class Kernel:
     kind. A kernel may be called from several threads at once.
     """
 
-    def __init__(self, spec: KernelSpec, bound: Mapping[str, Array] | None = None) -> None:
-        """`bound` holds constants in the form that the entry takes; `bind` makes it."""
+    def __init__(
+        self, spec: KernelSpec, bound: Mapping[str, Array] | None = None, copies: ConstantCopies | None = None
+    ) -> None:
+        """`bound` holds constants in the form that the entry takes; `bind` makes it, and `with_copies` the copies."""
         self._spec = spec
         self._bound = dict(bound or {})
+        self._copies = copies
         self._native = NativeKernel(
             spec.name,
             spec.entry_address,
@@ -70,7 +74,11 @@ class Kernel:
 
         Checking arguments, allocating outputs and packing constants is done once, before the clock starts.
         """
-        return self._native.time((*self._entry_inputs(inputs, named), *self._entry_outputs(out)), number)
+        arrays = (*self._entry_inputs(inputs, named), *self._entry_outputs(out))
+        if self._copies is None:
+            return self._native.time(arrays, number)
+        turns = self._copies.take(number, (*self._spec.inputs, *self._spec.outputs))
+        return self._native.time(arrays, number, turns)
 
     def bind(self, /, **constants: Array) -> Kernel:
         """A kernel of the remaining inputs, with `constants` packed once, now.
@@ -80,6 +88,26 @@ class Kernel:
         """
         bound = {name: self._bind_one(name, array) for name, array in constants.items()}
         return Kernel(self._spec, self._bound | bound)
+
+    @property
+    def bound_bytes(self) -> int:
+        """The memory that one copy of the bound constants takes; 0 where none are bound."""
+        return copy_bytes(self._bound_arguments)
+
+    def with_copies(self, block: Block) -> Kernel:
+        """A kernel whose runs under `time` read copies of the bound constants in turn, as many as fit into `block`.
+
+        So each run finds its constants as it does in a network: last read when all others were. The block is filled
+        here, and is the kernel's from then on.
+        """
+        if not self._bound:
+            raise KernelArgumentError(f"kernel {self.name}: there is nothing to copy; bind its constants first")
+        copies = ConstantCopies(self._bound_arguments, self._bound, block)
+        return Kernel(self._spec, copies.first, copies)
+
+    @property
+    def _bound_arguments(self) -> list[Argument]:
+        return [argument for argument in self._spec.inputs if argument.name in self._bound]
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({_listing(self.inputs)}) -> {_listing(self.outputs)}>"

@@ -33,8 +33,14 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Copies of some arguments, one behind the other in memory, for runs to use in turn. */
+typedef struct {
+    int64_t first, count;
+    const int64_t *strides; /* from one copy to the next in bytes, for each argument; 0 where there is one for all */
+} tw_turns;
+
 /* Run `number` times on checked arguments. Returns the seconds it took, or -1 with an exception set. */
-static double run(NativeKernel *self, const tw_argument *arguments, int64_t number) {
+static double run(NativeKernel *self, const tw_argument *arguments, int64_t number, const tw_turns *turns) {
     void *pointers_on_stack[ARGUMENTS_ON_STACK];
     void **pointers = pointers_on_stack;
     if (self->num_arguments > ARGUMENTS_ON_STACK) pointers = PyMem_New(void *, self->num_arguments);
@@ -49,8 +55,16 @@ static double run(NativeKernel *self, const tw_argument *arguments, int64_t numb
     int32_t status = 0;
     double seconds = 0;
     Py_BEGIN_ALLOW_THREADS;
+    int64_t turn = turns == NULL ? 0 : turns->first;
     const double start_s = now_s();
-    for (int64_t i = 0; i < number && status == 0; i++) status = self->entry(&self->runtime, pointers, call.workspace);
+    for (int64_t i = 0; i < number && status == 0; i++) {
+        if (turns != NULL) {
+            for (Py_ssize_t k = 0; k < self->num_arguments; k++)
+                pointers[k] = (char *)arguments[k].data + turn * turns->strides[k];
+            turn = turn + 1 < turns->count ? turn + 1 : 0;
+        }
+        status = self->entry(&self->runtime, pointers, call.workspace);
+    }
     seconds = now_s() - start_s;
     Py_END_ALLOW_THREADS;
 
@@ -61,7 +75,8 @@ static double run(NativeKernel *self, const tw_argument *arguments, int64_t numb
 }
 
 /* Hold and check the arrays, and run on them. */
-static double run_on(NativeKernel *self, PyObject *const *arrays, Py_ssize_t num_arrays, int64_t number) {
+static double run_on(NativeKernel *self, PyObject *const *arrays, Py_ssize_t num_arrays, int64_t number,
+                     const tw_turns *turns) {
     if (num_arrays != self->num_arguments)
         return tw_raise_argument_error(self->name, "it takes %zd arrays, its inputs and then its outputs, got %zd",
                                        self->num_arguments, num_arrays);
@@ -74,7 +89,7 @@ static double run_on(NativeKernel *self, PyObject *const *arrays, Py_ssize_t num
     }
     double seconds = -1;
     if (tw_arguments_acquire(arguments, self->name, self->arguments, arrays, num_arrays) == 0) {
-        seconds = run(self, arguments, number);
+        seconds = run(self, arguments, number, turns);
         tw_arguments_release(arguments, num_arrays);
     }
     if (arguments != arguments_on_stack) PyMem_Free(arguments);
@@ -87,17 +102,48 @@ static PyObject *kernel_vectorcall(PyObject *callable, PyObject *const *args, si
         PyErr_SetString(PyExc_TypeError, "NativeKernel takes its arrays by position, not by keyword");
         return NULL;
     }
-    if (run_on(self, args, PyVectorcall_NARGS(nargsf), 1) < 0) return NULL;
+    if (run_on(self, args, PyVectorcall_NARGS(nargsf), 1, NULL) < 0) return NULL;
     Py_RETURN_NONE;
 }
 
+/* Read (first, count, strides) into `turns`, whose strides are to be freed. Returns 0, or -1 with an exception set. */
+static int read_turns(NativeKernel *self, PyObject *description, tw_turns *turns) {
+    long long first, count;
+    PyObject *strides;
+    if (!PyTuple_Check(description) ||
+        !PyArg_ParseTuple(description, "LLO!:turns", &first, &count, &PyTuple_Type, &strides)) {
+        PyErr_Format(PyExc_TypeError, "turns are described by (first, count, strides), got %R", description);
+        return -1;
+    }
+    if (first < 0 || first >= count || PyTuple_GET_SIZE(strides) != self->num_arguments) {
+        PyErr_Format(PyExc_ValueError, "kernel %U needs a first turn below their count and %zd strides, got %R",
+                     self->name, self->num_arguments, description);
+        return -1;
+    }
+    int64_t *values = PyMem_New(int64_t, self->num_arguments + 1);
+    if (values == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < self->num_arguments; k++) values[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(strides, k));
+    *turns = (tw_turns){first, count, values};
+    if (!PyErr_Occurred()) return 0;
+    PyMem_Free(values);
+    return -1;
+}
+
 static PyObject *kernel_time(NativeKernel *self, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"arrays", "number", NULL};
-    PyObject *arrays;
+    static char *names[] = {"arrays", "number", "turns", NULL};
+    PyObject *arrays, *description = Py_None;
     long long number;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L:time", names, &PyTuple_Type, &arrays, &number)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L|O:time", names, &PyTuple_Type, &arrays, &number, &description))
+        return NULL;
     if (number < 1) return PyErr_Format(PyExc_ValueError, "number must be at least 1, got %lld", number);
-    const double seconds = run_on(self, &PyTuple_GET_ITEM(arrays, 0), PyTuple_GET_SIZE(arrays), number);
+    tw_turns turns = {0, 1, NULL};
+    if (description != Py_None && read_turns(self, description, &turns) != 0) return NULL;
+    const double seconds = run_on(self, &PyTuple_GET_ITEM(arrays, 0), PyTuple_GET_SIZE(arrays), number,
+                                  turns.strides == NULL ? NULL : &turns);
+    PyMem_Free((void *)turns.strides);
     return seconds < 0 ? NULL : PyFloat_FromDouble(seconds);
 }
 
@@ -190,8 +236,9 @@ static PyMemberDef kernel_members[] = {
 
 static PyMethodDef kernel_methods[] = {
     {"time", (PyCFunction)(void (*)(void))kernel_time, METH_VARARGS | METH_KEYWORDS,
-     "time(arrays, number)\n--\n\nRun `number` times without Python in between; return the seconds that all of them "
-     "took."},
+     "time(arrays, number, turns=None)\n--\n\nRun `number` times without Python in between; return the seconds that all "
+     "of them took. With turns (first, count, strides), each run reads the next of so many copies of its arguments: the "
+     "arrays are the first ones, and the caller answers for what lies behind them."},
     {"check", (PyCFunction)kernel_check, METH_VARARGS,
      "check(position, array)\n--\n\nRaise KernelArgumentError unless `array` can be the argument at `position`."},
     {NULL, NULL, 0, NULL},

@@ -1,0 +1,73 @@
+"""What goes on in the runner: how cold it makes the constants of a kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.measure import MeasureOptions
+from tilewright.measure.compiler import compile_trace
+from tilewright.measure.context import Context
+from tilewright.measure.local import runner_process
+from tilewright.measure.local.messages import RunJob, Setup
+from tilewright.measure.local.reference import ReferenceStore
+from tilewright.measure.local.runner_process import Bench
+from tilewright.runtime import Kernel
+from tilewright.schedule import Trace
+from tilewright.target import Target
+from tilewright.te import Task
+from tilewright.testing.measurer_checks import doubling, product, split_program
+
+NATIVE = Target.native()
+COPY_BYTES = 16 * 32 * 4
+
+
+class Watched(Bench):
+    """Keeps how many bytes of copies each kernel had when it was timed."""
+
+    def __init__(self, task: Task, context: str) -> None:
+        options = MeasureOptions(min_repeat_ms=0.01, max_total_ms=0.1)
+        super().__init__(Setup(task, NATIVE, 1, options, Context.parse(context)), ReferenceStore(task))
+        self.task = task
+        self.copied_bytes: list[int] = []
+
+    def measure(self, trace: Trace, *, is_turn: bool = False) -> None:
+        ran = self.run(RunJob(compile_trace(self.task, trace, NATIVE, 1), is_turn=is_turn))
+        assert ran.mismatch == ""
+        assert min(ran.runs_s) > 0
+
+    def _time(self, kernel: Kernel, number: int) -> float:
+        copies = kernel._copies
+        self.copied_bytes.append(0 if copies is None else copies.count * copies.stride)
+        return super()._time(kernel, number)
+
+
+@pytest.mark.parametrize("is_turn", [False, True])
+@pytest.mark.parametrize(
+    ("context", "copied_bytes"),
+    [("warm", 0), ("cold-1", 2 * COPY_BYTES), ("cold-9000", 4 * COPY_BYTES), ("cold-1M", 1 << 20)],
+)
+def test_copies_fill_what_the_context_says_and_are_two_at_least(context: str, copied_bytes: int, is_turn: bool) -> None:
+    bench = Watched(product(), context)
+    for trace in (Trace(), split_program(product(), 2)):  # a plain constant, and a packed one
+        bench.measure(trace, is_turn=is_turn)
+    assert set(bench.copied_bytes) == {copied_bytes}
+
+
+def test_a_task_without_constants_has_no_copies() -> None:
+    bench = Watched(doubling(), "cold-8M")
+    bench.measure(Trace())
+    assert set(bench.copied_bytes) == {0}
+
+
+def test_no_more_copies_than_caches_could_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_process, "_enough", lambda setup: 3 * COPY_BYTES)
+    bench = Watched(product(), "cold-900G")
+    bench.measure(Trace())
+    assert set(bench.copied_bytes) == {3 * COPY_BYTES}
+
+
+def test_copies_that_memory_has_no_room_for_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_process, "_memory_bytes", lambda: 8 * COPY_BYTES)
+    bench = Watched(product(), "cold-1")
+    bench.measure(Trace())
+    assert set(bench.copied_bytes) == {0}
