@@ -94,7 +94,7 @@ def run(name: str, options: argparse.Namespace) -> Row:
             "before": default_trace(task, before, options.threads),
             "after": default_trace(task, after, options.threads),
         }
-        timings = measure(task, set(programs.values()), before, options.threads, options.rounds)
+        timings = measure(task, dict.fromkeys(programs.values()), before, options.threads, options.rounds)
     except (TilewrightError, AssertionError) as error:
         return replace(row, failure=str(error).splitlines()[0])
     first, second, best = (timings[programs[name]] for name in ("before", "after", "best"))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.target.trees import Index, write_tree
+from tilewright.features import Hardware
 from tilewright.target import Target
 
 PROGRAM = """
@@ -41,6 +42,7 @@ print(json.dumps({
     "features": hashlib.sha256(features.tobytes()).hexdigest(),
 }))
 """
+TARGET = "tilewright.target.target"
 TREES = {
     "small": ([Index("1", "Data", "16K", "32"), Index("2", "Unified", "128K", "32")], 1),
     "large": ([Index("1", "Data", "128K"), Index("2", "Unified", "16M"), Index("3", "Unified", "256M")], 64),
@@ -66,6 +68,23 @@ def test_a_foreign_target_has_the_same_features_and_default_program_everywhere(t
     assert (small.pop("cores"), large.pop("cores")) == (1, 64)
     assert small == large
     assert small["target"] == str(Target.parse(text))
+
+
+@pytest.mark.parametrize("text", ["native", "haswell", "riscv64"])
+def test_nothing_that_a_target_says_asks_the_machine(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Target.parse(text)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a target is a value")
+
+    for place in (f"{TARGET}.read_machine", f"{TARGET}.read_processor", f"{TARGET}.find_calibration"):
+        monkeypatch.setattr(place, refuse)
+    for place in ("platform.machine", "os.sched_getaffinity", "os.cpu_count", "pathlib.Path.open", "builtins.open"):
+        monkeypatch.setattr(place, refuse)
+    found = [getattr(target, name) for name in dir(Target) if isinstance(getattr(Target, name), property)]
+    assert len(found) > 10
+    assert Target.parse(str(target)) == target
+    assert Hardware.from_target(target).lanes(4) == target.lanes("float32")
 
 
 def test_this_machine_is_described_as_the_string_says_on_any_other(tmp_path: Path) -> None:

@@ -41,11 +41,12 @@ def test_caches_without_a_size_are_the_default(tmp_path: Path) -> None:
 
 
 def test_the_name_of_the_processor_is_its_makers(tmp_path: Path) -> None:
-    assert read_name(tmp_path) == ""
+    assert read_name(tmp_path / "nothing") == ""
     write_tree(tmp_path, GOOD, "Fast  Processor\t7000")
     assert read_name(tmp_path) == "Fast Processor 7000"
-    (tmp_path / "proc/cpuinfo").write_bytes(b"\xff\xfe: no\nprocessor : 0\n")
-    assert read_name(tmp_path) == ""
+    (tmp_path / "other" / "proc").mkdir(parents=True)
+    (tmp_path / "other" / "proc/cpuinfo").write_bytes(b"\xff\xfe: no\nprocessor : 0\n")
+    assert read_name(tmp_path / "other") == ""
 
 
 def test_native_is_what_was_read(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -79,14 +80,12 @@ def read_caches(root: Path, default: Caches) -> Caches:
     return found if found.are_possible else default
 
 
+@lru_cache(maxsize=8)
 def read_name(root: Path) -> str:
     """What Linux calls the processor; empty where it does not say."""
-    try:
-        text = (root / _PROCESSORS).read_text(errors="replace")
-    except OSError:
-        return ""
-    for line in text.splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in ("model name", "uarch"):
-            return " ".join(value.split())[:_MAX_NAME]
+    with suppress(OSError), (root / _PROCESSORS).open(errors="replace") as lines:
+        for line in lines:  # of many cores, the first will do
+            key, _, value = line.partition(":")
+            if key.strip() in ("model name", "uarch"):
+                return " ".join(value.split())[:_MAX_NAME]
     return ""
