@@ -9,8 +9,7 @@ from tilewright import te
 from tilewright.errors import ScheduleError
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import UnrollStep, VectorizeStep
-from tilewright.space import DEFAULT_RULES, Rule, SketchState, SpaceOptions, derive, plain_schedule
-from tilewright.space.builder import open_split
+from tilewright.space import DEFAULT_RULES, Rule, SketchState, SpaceOptions, derive, open_split, plain_schedule
 from tilewright.space.knob import Decision, TileKnob
 from tilewright.te import Task
 from tilewright.tuning.untuned import default_trace

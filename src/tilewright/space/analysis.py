@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from tilewright.schedule import Schedule, Stage
@@ -22,10 +21,8 @@ from tilewright.te import (
     visit,
 )
 
-_COST_OF_A_FUNCTION = 16
 
-
-def is_strictly_inlinable(schedule: Schedule, stage: Stage) -> bool:
+def is_strictly_inlinable(stage: Stage) -> bool:
     """Whether writing the stage into its consumers costs nothing: no reduction, no function, no condition."""
     if stage.is_output or stage.is_placeholder or stage.reduction is not None or stage.packs is not None:
         return False
@@ -119,23 +116,3 @@ def elementwise_consumer(schedule: Schedule, stage: Stage) -> Stage | None:
     reads = [read for read in consumer.reads if read.tensor is stage.tensor]
     matched = all(read.indices == consumer.axes for read in reads)
     return consumer if matched else None
-
-
-def work(stage: Stage) -> float:
-    """How much the stage has to compute: its points, one with a function counting as several."""
-    functions: list[Expr] = []
-    visit(
-        stage.body,
-        lambda e: functions.append(e) if isinstance(e, Unary | Binary) and e.op in COSTLY_FUNCTIONS else None,
-    )
-    points = math.prod(axis.extent for axis in (*stage.axes, *stage.reduce_axes))
-    return float(points * (1 + _COST_OF_A_FUNCTION * len(functions)))
-
-
-def has_more_reduction_parallelism(stage: Stage, num_cores: int) -> bool:
-    """Few results, each from many elements: only the reduction has work for all cores."""
-    if stage.reduction is None or stage.reduction.op.startswith("arg"):
-        return False
-    space = math.prod(axis.extent for axis in stage.axes)
-    reduce = math.prod(axis.extent for axis in stage.reduce_axes)
-    return reduce > 1 and space <= reduce and space <= 16 * num_cores

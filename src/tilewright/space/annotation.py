@@ -1,128 +1,19 @@
-"""Loops in vectors and on threads, for stages that no rule tiles."""
+"""The last annotations of a sketch: stages that no rule has annotated get parallel outer and vector inner loops."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from tilewright.schedule import MAX_LANES, VECTORIZE, Loop, Stage, Step
-from tilewright.schedule.steps import FuseStep, ParallelStep, ReorderStep, VectorizeStep
-from tilewright.space.analysis import lane_axis, longer, work
-from tilewright.space.builder import SketchState, SpaceOptions, open_split
-from tilewright.space.knob import Decision, VectorKnob
-from tilewright.space.waste import MAX_STAGE_WASTE, covers_within
-from tilewright.te import Axis
-
-_VECTORS_AT_A_TIME = (1, 2, 4, 8)
-# A task of fewer instructions is done by one thread before others have begun.
-_MIN_OPERATIONS = 2048
+from tilewright.space.parallel_loops import parallel_steps
+from tilewright.space.sketch_state import SketchState
+from tilewright.space.vector_loops import vector_steps
 
 
-def vector_steps(state: SketchState, stage: Stage) -> list[Step]:
-    """The loop that memory runs along in vectors; of a reduction several at a time, so that their latencies overlap."""
-    loops = [loop for loop in stage.leaves if _extent(stage, loop) > 1]
-    if not loops or state.schedule.attached_at(loops[-1]):
-        return []
-    last = loops[-1]
-    lane = lane_axis(stage, state.options.target)
-    if lane is not None and set(stage.leaves) == set(stage.root_loops):
-        return _results_in_lanes(stage, lane, lane_knob(stage, lane, state.options))
-    if last.is_reduce:
-        return _sums_in_lanes(stage, last, state.options)
-    if len(loops) > 1:
-        return [VectorizeStep(stage.name, last.name)]
-    return [] if stage.attach_loop is not None else _only_loop_in_lanes(stage, last, state.options)
-
-
-def parallel_steps(state: SketchState, stage: Stage) -> list[Step]:
-    """The outer loops on threads: as many as it takes to have work for all, and none where there is little to do."""
-    if _num_operations(state) < _MIN_OPERATIONS:
-        return []
-    names: list[str] = []
-    num_iterations = 1
-    for loop in stage.leaves:
-        is_enough = bool(names) and num_iterations >= state.options.threads
-        if loop.is_reduce or loop.annotation == VECTORIZE or is_enough:
-            break
-        if state.schedule.attached_at(loop):  # which is not fused with others
-            names = names or [loop.name]
-            break
-        names.append(loop.name)
-        num_iterations *= int(np.max(loop.extent))
-    if not names:
-        return []
-    return on_threads(stage.name, names)
-
-
-def on_threads(name: str, loops: list[str]) -> list[Step]:
-    """Neighbouring loops of a stage as one, whose iterations threads share."""
-    fuse: list[Step] = [FuseStep(name, tuple(loops))] if len(loops) > 1 else []
-    return [*fuse, ParallelStep(name, "@".join(loops))]
-
-
-def once_first(stage: Stage) -> list[Step]:
-    """Loops that run once and stand between others moved before them, so that those others can be fused."""
-    lengths = [axis.extent for axis in stage.axes]
-    places = [place for place, length in enumerate(lengths) if length > 1]
-    among = stage.axes[places[0] : places[-1]] if places else ()
-    once = [axis for axis in among if axis.extent == 1]
-    return [ReorderStep(stage.name, tuple(axis.name for axis in (*once, *longer(among))))] if once else []
-
-
-def _num_operations(state: SketchState) -> float:
-    """Instructions of the whole task, roughly, if all is in vectors."""
-    target = state.options.target
-    return sum(work(stage) / target.lanes(stage.tensor.dtype) for stage in state.schedule.active_stages)
-
-
-def lane_knob(stage: Stage, axis: Axis, options: SpaceOptions) -> VectorKnob:
-    """How many elements along the axis are computed at a time: some vectors, or all of a short axis."""
-    lanes, longest = options.target.lanes(stage.tensor.dtype), min(axis.extent, MAX_LANES)
-    widths = {lanes * n for n in _VECTORS_AT_A_TIME if lanes * n <= longest}
-    fitting = {width for width in widths if covers_within(axis.extent, width, options.max_waste)}
-    if axis.extent <= MAX_LANES:
-        fitting.add(axis.extent)
-    return _knob(stage, axis.name, sorted(fitting) or [_widest_legal(axis.extent, lanes)])
-
-
-def _widest_legal(extent: int, lanes: int) -> int:
-    """As much of a vector as wastes no more than any candidate may."""
-    while not covers_within(extent, lanes, MAX_STAGE_WASTE):
-        lanes //= 2
-    return lanes
-
-
-def _results_in_lanes(stage: Stage, lane: Axis, knob: VectorKnob) -> list[Step]:
-    """Vectors of results, each from a reduction that runs inside the tile of them."""
-    spatial = [axis.name for axis in stage.axes if axis is not lane]
-    reduced = [axis.name for axis in stage.reduce_axes]
-    split = open_split(stage.name, lane.name, Decision(knob))
-    order = ReorderStep(stage.name, (*spatial, f"{lane.name}.0", *reduced, f"{lane.name}.1"))
-    return [split, order, VectorizeStep(stage.name, f"{lane.name}.1")]
-
-
-def _sums_in_lanes(stage: Stage, loop: Loop, options: SpaceOptions) -> list[Step]:
-    """A reduction loop in vectors, whose lanes are summed at the end."""
-    lanes = options.target.lanes(stage.tensor.dtype)
-    widths = [lanes * n for n in (1, 2, 4) if lanes * n <= _extent(stage, loop)]
-    if not widths:
-        return []
-    split = open_split(stage.name, loop.name, Decision(_knob(stage, loop.name, widths)))
-    return [split, VectorizeStep(stage.name, f"{loop.name}.1")]
-
-
-def _only_loop_in_lanes(stage: Stage, loop: Loop, options: SpaceOptions) -> list[Step]:
-    """The one loop of a stage cut into vectors, so that threads can share what is outside of them."""
-    axis = next((axis for axis, whole in stage.loop_of_axis.items() if whole is loop), None)
-    if axis is None:
-        return []
-    split = open_split(stage.name, loop.name, Decision(lane_knob(stage, axis, options)))
-    return [split, VectorizeStep(stage.name, f"{loop.name}.1")]
-
-
-def _knob(stage: Stage, loop: str, widths: list[int]) -> VectorKnob:
-    return VectorKnob(f"{stage.name}.{loop}", widths)
-
-
-def _extent(stage: Stage, loop: Loop) -> int:
-    """How often a loop runs that is a whole axis; a loop over a part of one, which a knob decides, counts as longer."""
-    return next((axis.extent for axis, whole in stage.loop_of_axis.items() if whole is loop), 2)
+def annotate(state: SketchState) -> SketchState:
+    """Annotate every stage that no rule has."""
+    for name in [stage.name for stage in state.schedule.active_stages]:
+        stage = state.stage(name)
+        if stage.annotations or stage.packs is not None:
+            continue
+        state = state.add(*vector_steps(state, stage))
+        if stage.attach_loop is None:
+            state = state.add(*parallel_steps(state, state.stage(name)))
+    return state

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.errors import ScheduleError
-from tilewright.space.builder import SketchState, SpaceOptions
-from tilewright.space.finish import finish
+from tilewright.space.annotation import annotate
+from tilewright.space.options import SpaceOptions
 from tilewright.space.plain import plain_schedule
 from tilewright.space.rules import DEFAULT_RULES, Rule
 from tilewright.space.sketch import Sketch
+from tilewright.space.sketch_state import SketchState
 from tilewright.te import Task
 
 _LOGGER = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ def _applied(rule: Rule, state: SketchState, name: str) -> list[SketchState] | N
 def _finished(state: SketchState, name: str) -> Sketch | None:
     """The sketch of a state; None where it cannot be applied."""
     try:
-        sketch = Sketch(state.task, finish(state).steps, state.options, name)
+        sketch = Sketch(state.task, annotate(state).steps, state.options, name)
         _ = sketch.sample(np.random.default_rng(0), _NUM_CANDIDATES_TO_TRY).schedule
     except _MISFITS as error:
         _LOGGER.debug("a sketch of task %s cannot be applied: %r", state.task.name, error)

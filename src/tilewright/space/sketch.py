@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.schedule import Step, Trace
-from tilewright.space.builder import SpaceOptions
 from tilewright.space.knob import Decision, IntArray, Knob, resolve
+from tilewright.space.options import SpaceOptions
 from tilewright.space.population import Candidate, Population
 from tilewright.te import Task
 

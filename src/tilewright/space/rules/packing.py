@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.schedule import Stage, places
 from tilewright.schedule.steps import ComputeAtStep, ComputeInlineStep, PackStep, VectorizeStep
 from tilewright.space.analysis import is_strictly_inlinable, longer, reused_axes
-from tilewright.space.builder import SketchState
+from tilewright.space.sketch_state import SketchState
 from tilewright.te import collect_reads
 
 
@@ -17,7 +17,7 @@ def pack_variants(state: SketchState, name: str) -> list[SketchState]:
     variants = [state]
     for step in _packable(state, name, ahead_of_time=False):
         packed = state.add(step)
-        panel = list(packed.schedule)[-1]
+        panel = packed.newest
         variants.append(
             packed.add(
                 ComputeAtStep(panel.name, name, _panel_loop(packed.stage(name))),
@@ -31,7 +31,7 @@ def _inline_operands(state: SketchState, name: str) -> SketchState:
     """With the stages inlined that would be in any case, so that what is packed is what the tiles read."""
     while True:
         sources = {read.tensor.name: state.stage(read.tensor.name) for read in state.stage(name).reads}
-        inlinable = [source for source in sources.values() if is_strictly_inlinable(state.schedule, source)]
+        inlinable = [source for source in sources.values() if is_strictly_inlinable(source)]
         if not inlinable:
             return state
         state = state.add(*(ComputeInlineStep(source.name) for source in inlinable))

@@ -8,17 +8,33 @@ from __future__ import annotations
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import ComputeAtStep, ReorderStep, RFactorStep, SplitStep, UnrollStep, VectorizeStep
 from tilewright.space.analysis import fusible_consumer, has_data_reuse, longer
-from tilewright.space.annotation import on_threads, once_first
-from tilewright.space.builder import SketchState, open_split
 from tilewright.space.knob import Decision, TileKnob
-from tilewright.space.packing import pack_variants
+from tilewright.space.parallel_loops import on_threads, once_first
+from tilewright.space.rules.packing import pack_variants
+from tilewright.space.rules.rule import Rule
+from tilewright.space.sketch_state import SketchState, open_split
 from tilewright.space.tile_tables import divisors
 from tilewright.te import Axis, Read, memory_step
 
 _MAX_ROWS = 8
 
 
-def summed_axis(state: SketchState, stage: Stage) -> Axis | None:
+class SumsInLanes(Rule):
+    """A stage with data reuse whose last axis does not fill half a vector: vectors run along the reduction."""
+
+    name = "sums_in_lanes"
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return _summed_axis(state, stage) is not None
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        over = _summed_axis(state, stage)
+        assert over is not None, "it matches"
+        tiled = _tiled(state, stage, over)
+        return pack_variants(tiled, tiled.newest.name)
+
+
+def _summed_axis(state: SketchState, stage: Stage) -> Axis | None:
     """The reduction axis for the lanes: operands lie side by side along it, or can be packed so ahead of time."""
     if not has_data_reuse(stage) or stage.reduction is None or stage.leaves != stage.root_loops:
         return None
@@ -38,11 +54,9 @@ def _is_constant(state: SketchState, read: Read) -> bool:
     return source.is_placeholder and source.tensor.is_constant
 
 
-def sums_in_lanes(state: SketchState, name: str) -> list[SketchState]:
-    """Tiles of some rows by the whole last axis, each result a vector of partial sums."""
-    stage, lanes = state.stage(name), state.options.target.lanes(state.stage(name).tensor.dtype)
-    over = summed_axis(state, stage)
-    assert over is not None
+def _tiled(state: SketchState, stage: Stage, over: Axis) -> SketchState:
+    """Tiles of some rows by the whole last axis, each result a vector of partial sums along `over`."""
+    name, lanes = stage.name, state.options.target.lanes(stage.tensor.dtype)
     consumer = fusible_consumer(state.schedule, stage)
     host = consumer or stage
     *outer, rows, last = longer(host.axes)
@@ -63,9 +77,8 @@ def sums_in_lanes(state: SketchState, name: str) -> list[SketchState]:
     else:
         state = state.add(VectorizeStep(host.name, last.name), ComputeAtStep(name, host.name, tile))
         state = _register_tile(state, name, in_lanes)
-    partial = f"{name}.rf"
-    state = _register_tile(state.add(ComputeAtStep(partial, host.name, tile)), partial, in_lanes)
-    return pack_variants(state, partial)
+    partial = state.newest.name
+    return _register_tile(state.add(ComputeAtStep(partial, host.name, tile)), partial, in_lanes)
 
 
 def _register_tile(state: SketchState, name: str, in_lanes: str) -> SketchState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright import workloads
 from tilewright.schedule import Schedule
 from tilewright.space import SpaceOptions, derive
-from tilewright.space.tiling import heavy_first
+from tilewright.space.rules.tiling import heavy_first
 from tilewright.target import Target
 
 OPTIONS = SpaceOptions(Target.parse("llvm -mcpu=haswell -num-cores=2"), threads=2)

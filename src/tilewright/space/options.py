@@ -1,0 +1,17 @@
+"""What a space is derived for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.space.waste import MAX_AXIS_WASTE
+from tilewright.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceOptions:
+    """The machine, and how much the tiles of one axis may waste."""
+
+    target: Target
+    threads: int = 1
+    max_waste: float = MAX_AXIS_WASTE
