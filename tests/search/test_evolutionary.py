@@ -1,15 +1,14 @@
-"""Search strategies: they find what the scores say, repeat nothing, and are the same for the same seed."""
+"""Evolutionary search: it finds what the scores say, by operators on populations."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 import tilewright as tw
-from tilewright.search import STRATEGIES, EvolutionarySearch, RandomSearch
-from tilewright.search.operators import crossover, mutate
-from tilewright.space import Population, SpaceOptions, derive
+from tilewright.search import EvolutionarySearch, RandomSearch
+from tilewright.search.operators import crossover, mutate, relocate
+from tilewright.space import Decision, Population, Sketch, SpaceOptions, TileKnob, derive, open_split
 from tilewright.workloads import parse
 
 TARGET = tw.Target.parse("haswell")
@@ -22,30 +21,6 @@ def near(population: Population) -> npt.NDArray[np.float64]:
     distance = np.abs(population.rows - middles) / middles
     scores: npt.NDArray[np.float64] = -distance.sum(axis=1) + (population.sketch is SKETCHES[1])
     return scores
-
-
-@pytest.mark.parametrize("name", list(STRATEGIES))
-class TestEveryStrategy:
-    def test_gives_as_many_as_asked_and_none_twice(self, name: str) -> None:
-        search = STRATEGIES[name](SKETCHES, near, TARGET, seed=1)
-        found = [c for _ in range(4) for c in search.ask(16)]
-        assert len(found) == 64
-        assert len({(id(c.sketch), c.row) for c in found}) == 64
-
-    def test_the_same_seed_gives_the_same_candidates(self, name: str) -> None:
-        rounds = []
-        for _ in range(2):
-            search = STRATEGIES[name](SKETCHES, near, TARGET, seed=7)
-            first = search.ask(8)
-            search.tell(first, [1.0 + n for n in range(8)])
-            rounds.append([c.row for c in first + search.ask(8)])
-        assert rounds[0] == rounds[1]
-
-    def test_what_was_told_is_not_given_again(self, name: str) -> None:
-        told = RandomSearch(SKETCHES, near, TARGET, seed=3).ask(40)
-        search = STRATEGIES[name](SKETCHES, near, TARGET, seed=3)
-        search.tell(told, [None] * 40)
-        assert not {(id(c.sketch), c.row) for c in told} & {(id(c.sketch), c.row) for c in search.ask(40)}
 
 
 def test_evolution_climbs_above_random_candidates() -> None:
@@ -83,3 +58,24 @@ def test_the_first_round_has_the_best_row_of_every_sketch_then_the_scores_decide
     search.tell(first, [1.0] * len(first))
     later = search.ask(32)
     assert sum(c.sketch is SKETCHES[1] for c in later) > 24
+
+
+def test_candidates_are_relocated_to_a_sketch_that_decides_the_same() -> None:
+    rng = np.random.default_rng(0)
+    parents = SKETCHES[0].sample(rng, 5)
+    moved = [relocate(rng, SKETCHES, parents) for _ in range(20)]
+    siblings = [sketch for sketch in SKETCHES[1:] if names_of(sketch) == names_of(SKETCHES[0])]
+    assert {population.sketch for population in moved} == set(siblings)
+    assert all(population.rows.tolist() == parents.rows.tolist() for population in moved)
+    assert relocate(rng, SKETCHES[:1], parents) == parents, "there is no other"
+
+
+def names_of(sketch: Sketch) -> list[str]:
+    return [knob.name for knob in sketch.knobs]
+
+
+def test_candidates_stay_where_the_knobs_of_another_sketch_have_other_choices() -> None:
+    task = SKETCHES[0].task
+    first, second = (Sketch(task, (open_split("C", "i", Decision(TileKnob("C.i", sizes))),)) for sizes in ([4, 8], [4]))
+    parents = first.sample(np.random.default_rng(0), 8)
+    assert relocate(np.random.default_rng(0), [first, second], parents) == parents
