@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.errors import ScheduleError
 from tilewright.space import Decision, Knob, TileKnob, UnrollKnob, VectorKnob
 from tilewright.space.tile_tables import exact_tilings, tilings
 
@@ -90,9 +91,10 @@ def test_a_table_stays_as_it_is() -> None:
         knob.table[0] = 4
 
 
-def test_a_knob_without_a_choice_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"at least one choice, and C\.i has none; leave the decision out"):
-        TileKnob("C.i", np.zeros((0, 3), np.int64))
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (), (2, 2, 2)])
+def test_a_knob_without_a_row_for_each_choice_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ScheduleError, match=r"a row of numbers for each choice.*that of C\.i has the shape \["):
+        TileKnob("C.i", np.ones(shape, np.int64))
 
 
 def test_a_decision_is_the_product_of_some_columns() -> None:

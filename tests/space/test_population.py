@@ -10,7 +10,7 @@ from tilewright import te
 from tilewright.errors import UsageError
 from tilewright.features import StatementEncoder
 from tilewright.schedule import Schedule
-from tilewright.space import Candidate, Population, Sketch, SpaceOptions, derive
+from tilewright.space import Candidate, Decision, Population, Sketch, SpaceOptions, TileKnob, derive, open_split
 from tilewright.te import Task
 from tilewright.workloads import parse
 
@@ -119,6 +119,17 @@ def test_a_sketch_without_knobs_has_one_candidate() -> None:
     assert population.unique().rows.shape == (1, 0)
     assert population.legal(TARGET).shape == (3,)
     assert isinstance(population.trace(2).apply(sketch.task), Schedule)
+
+
+def test_knobs_of_the_same_name_decide_each_for_itself() -> None:
+    x = te.placeholder((64, 64), name="X")
+    task = Task([x], te.compute((64, 64), lambda i, j: x[i, j] + 1.0, "Y"))
+    first, second = TileKnob("Y.rows", [2, 4]), TileKnob("Y.rows", [8, 16])
+    sketch = Sketch(task, (open_split("Y", "i", Decision(first)), open_split("Y", "j", Decision(second))))
+    population = Population(sketch, np.asarray([[0, 1], [1, 0]]))
+    assert [population.trace(n).apply(task)["Y"].leaves[1].extent for n in range(2)] == [2, 4]
+    assert [population.trace(n).apply(task)["Y"].leaves[3].extent for n in range(2)] == [16, 8]
+    assert [sketch.candidate_of(candidate.trace) for candidate in population] == list(population)
 
 
 NUM_KNOBS = len(SKETCH.knobs)

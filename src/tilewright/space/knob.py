@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.errors import ScheduleError
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
@@ -37,8 +39,11 @@ class Knob(ABC):
         self.table: IntArray = np.array(table, dtype=np.int64)
         if self.table.ndim == 1:
             self.table = self.table[:, None]
-        if not self.table.size:
-            raise ValueError(f"a knob has at least one choice, and {name} has none; leave the decision out")
+        if self.table.ndim != 2 or not self.table.size:
+            raise ScheduleError(
+                f"the table of a knob has a row of numbers for each choice, at least one, and that of {name} has the "
+                f"shape {list(self.table.shape)}; a decision without choices is left out"
+            )
         self.table.setflags(write=False)
 
     @property
