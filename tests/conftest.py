@@ -8,10 +8,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from tilewright.graph.verify import verifying
+
 # What somebody measured of this machine changes no test, nor the processes that tests start.
 os.environ["TILEWRIGHT_CALIBRATION"] = ""
 
 _TOLERANT = ("tilewright.space.derivation", "tilewright.deploy.kernel_workers")
+
+
+@pytest.fixture(autouse=True)
+def graphs_are_verified() -> Iterator[None]:
+    """After the import of a network, and after each pass."""
+    with verifying():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -65,6 +65,11 @@ def elem_type(dtype: str) -> int:
     return _ELEM_TYPES[dtype]
 
 
+def is_element_type(dtype: str) -> bool:
+    """Whether this is the name of an element type of ONNX."""
+    return dtype in _ELEM_TYPES
+
+
 def array_type(array: np.ndarray) -> TensorType:
     """The type of an array; NumPy holds strings as objects, or as strings of a fixed length."""
     return TensorType(_array_dtype_name(array.dtype), array.shape)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor
+from tilewright.graph.verify import Verifier
 from tilewright.operators import Node
 from tilewright.partition.forms import Kind
 from tilewright.partition.network import Network
@@ -23,7 +24,7 @@ def one_reader_each(network: Network) -> Network:
     shared = [n for n in network.alive if len(network.readers.get(network.wanted[n][0], ())) > 1]
     if not any(_is_movement(network, n) for n in shared):
         return network
-    return Network(_Spreading(network).run())
+    return Network(Verifier().after("one_reader_each", _Spreading(network).run()))
 
 
 def _is_movement(network: Network, n: int) -> bool:

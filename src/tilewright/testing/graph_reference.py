@@ -10,7 +10,6 @@ import numpy as np
 
 from tilewright.graph.evaluation.fallback import FallbackOperator
 from tilewright.graph.graph import Graph
-from tilewright.graph.protos import array_type
 from tilewright.operators import ONNX, OWN, Node, TensorType
 
 
@@ -28,22 +27,6 @@ def evaluate_all(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
         outputs = _run(node, operands, [graph.types.get(name) for name in node.outputs])
         values.update((name, value) for name, value in zip(node.outputs, outputs, strict=True) if name)
     return values
-
-
-def verify(graph: Graph) -> None:
-    """Every value is computed once, before it is read, and has an entry among the types."""
-    known = set(graph.inputs) | set(graph.constants)
-    assert not set(graph.inputs) & set(graph.constants), "an input is also a constant"
-    for node in graph.nodes:
-        missing = [name for name in node.inputs if name and name not in known]
-        assert not missing, f"{node} reads {missing}, which nothing before it gives"
-        again = [name for name in node.outputs if name in known]
-        assert not again, f"{node} computes {again}, which are known already"
-        known.update(name for name in node.outputs if name)
-    assert set(graph.outputs) <= known, f"outputs {set(graph.outputs) - known} are not computed"
-    assert known <= graph.types.keys(), f"values {known - graph.types.keys()} have no type"
-    for name, value in graph.constants.items():
-        assert graph.types[name] == array_type(value), f"constant {name} is not of its type"
 
 
 def _run(node: Node, operands: Sequence[Any], types: Sequence[TensorType | None]) -> list[Any]:

@@ -10,8 +10,9 @@ from onnx import ModelProto
 from tilewright.graph import Graph
 from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import Pass, optimize
+from tilewright.graph.verify import verify
 from tilewright.operators import OWN
-from tilewright.testing.graph_reference import evaluate, verify
+from tilewright.testing.graph_reference import evaluate
 
 
 def run(proto: ModelProto, passes: Sequence[Pass] = (optimize,), rtol: float = 1e-4) -> Graph:

@@ -9,7 +9,8 @@ from tilewright.graph import Graph
 from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import PASSES, Pass, optimize
 from tilewright.graph.protos import array_type
-from tilewright.testing.graph_reference import evaluate_all, verify
+from tilewright.graph.verify import verify
+from tilewright.testing.graph_reference import evaluate_all
 from tilewright.testing.random_graphs.networks import random_network
 
 NUM_NETWORKS = 160

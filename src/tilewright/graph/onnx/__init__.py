@@ -15,6 +15,7 @@ from tilewright.graph.onnx.inputs import fixed_input_types, inputs_of
 from tilewright.graph.onnx.reading import opsets_of, read_model
 from tilewright.graph.onnx.sizes import Shapes
 from tilewright.graph.onnx.structure import all_names, ordered_nodes
+from tilewright.graph.verify import Verifier
 
 __all__ = ["load_model"]
 
@@ -39,7 +40,7 @@ def load_model(source: str | PathLike[str] | bytes | ModelProto, shapes: Shapes 
     name = model.graph.name
     if not name and isinstance(source, str | PathLike):
         name = Path(fspath(source)).stem
-    return Graph(
+    graph = Graph(
         name=name or "network",
         inputs=tuple(value.name for value in inputs),
         outputs=tuple(value.name for value in model.graph.output),
@@ -47,3 +48,4 @@ def load_model(source: str | PathLike[str] | bytes | ModelProto, shapes: Shapes 
         constants=importer.constants,
         types=importer.types,
     )
+    return Verifier().after("the import", graph)

@@ -22,6 +22,7 @@ from tilewright.graph.passes.reshapes import merge_movements
 from tilewright.graph.passes.slices import reshape_before_slices, split_into_slices
 from tilewright.graph.passes.subexpressions import share_subexpressions
 from tilewright.graph.passes.transposes import move_transposes
+from tilewright.graph.verify import Verifier
 
 __all__ = ["LAST_PASSES", "PASSES", "Pass", "optimize"]
 
@@ -56,6 +57,7 @@ PASSES: tuple[Pass, ...] = (
 @rare_collections()
 def optimize(graph: Graph, passes: Sequence[Pass] = PASSES) -> Graph:
     """The graph ready to be cut into kernels; the one given stays as it is."""
+    verifier = Verifier()
     for run in passes:
-        graph = run(graph)
+        graph = verifier.after(run.__name__, run(graph))
     return graph

@@ -19,6 +19,7 @@ import numpy as np
 
 from tilewright.deploy.compilation import naive_trace
 from tilewright.errors import TilewrightError
+from tilewright.graph.verify import verifying
 from tilewright.network import InferenceSession, compile_network
 from tilewright.testing.random_graphs import RandomGraph, random_graph
 from tilewright.testing.random_graphs.draft import Array
@@ -112,13 +113,14 @@ def _dropped() -> Iterator[list[str]]:
 
 
 def run_compiled(graph: RandomGraph, seed: int) -> list[Any]:
-    """What tilewright computes."""
-    compiled = compile_network(
-        graph.model,
-        threads=1 + seed % 2,
-        shapes=dict(graph.shapes),
-        default_trace=naive_trace if seed % _PLAIN_EVERY == 0 else None,
-    )
+    """What tilewright computes; the graph is verified on its way."""
+    with verifying():
+        compiled = compile_network(
+            graph.model,
+            threads=1 + seed % 2,
+            shapes=dict(graph.shapes),
+            default_trace=naive_trace if seed % _PLAIN_EVERY == 0 else None,
+        )
     return InferenceSession(compiled).run(None, dict(graph.inputs))
 
 

@@ -19,6 +19,7 @@ from tilewright.errors import TilewrightError
 from tilewright.graph import Graph
 from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import optimize
+from tilewright.graph.verify import verifying
 from tilewright.network import InferenceSession
 from tilewright.operators import Node, TensorType
 from tilewright.partition import partition
@@ -43,7 +44,7 @@ class OnnxFiles:
     corpus: tuple[bytes, ...] = field(default_factory=all_models, repr=False)
 
     def run(self, seed: int) -> str:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), verifying():
             warnings.simplefilter("ignore")  # of fallbacks, and NumPy's
             try:
                 return _tried(self._case(seed), random.Random(seed + 1))
