@@ -105,7 +105,7 @@ def run(variant: Variant, seed: int, options: argparse.Namespace) -> TuneResult:
     )
     if not variant.has_whole_space:
         tuner.sketches = limited_space(tuner.task, target, options.threads)
-        tuner.strategy = type(tuner.strategy)(tuner.sketches, tuner.scoring.scores, target, seed)
+        tuner.strategy = tuner.strategy.begin(tuner.sketches, tuner.scoring.scores, target, seed)
     log = RecordLog(options.records / file_name(f"{options.workload}-{variant.name}-{seed}"))
     with LocalMeasurer(target, options.threads, MeasureOptions(seed=seed)) as measurer:
         return tuner.run(options.trials, log, None, measurer, lambda _: None)

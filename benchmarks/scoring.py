@@ -117,7 +117,7 @@ def run(workload: str, population: int, num_learned: int, rounds: int) -> Row:
 
 def teach(scoring: Scoring, sketches: Sequence[Sketch], target: Target, num_programs: int) -> None:
     """Let the model learn random candidates with made-up latencies: the analytical model and some noise."""
-    candidates = RandomSearch(sketches, scoring.scores, target, seed=0).ask(num_programs)
+    candidates = RandomSearch().begin(sketches, scoring.scores, target).ask(num_programs)
     rng = np.random.default_rng(0)
     latencies_s = [
         float(np.exp(-scoring.scores(Population.of([candidate]))[0]) * rng.uniform(0.8, 1.25))

@@ -37,7 +37,11 @@ WRONG_OPTIONS: list[tuple[str, object, str]] = [
     ("records", "", "records is ''; it must be the path of a file"),
     ("records", b"gemm.jsonl", "records is b'gemm.jsonl'"),
     ("target", 3, "a target is written as a string such as 'llvm -mcpu=native', got 3"),
-    ("search", "hill", "search is 'hill'; it must be one of evolutionary, random, or a class of SearchStrategy"),
+    (
+        "search",
+        "hill",
+        "search is 'hill'; it must be one of evolutionary, random, or a SearchStrategy",
+    ),
     ("search", 3, "search is 3"),
     ("search", BoostedTrees, "search is <class .*BoostedTrees'>"),
     ("cost_model", "xgb", "cost_model is 'xgb'; it must be one of boosted-trees, analytical, random, the path of"),

@@ -12,7 +12,8 @@ from tilewright.space import Decision, Population, Sketch, SpaceOptions, TileKno
 from tilewright.workloads import parse
 
 TARGET = tw.Target.parse("haswell")
-SKETCHES = derive(parse("gmm:128x128x128"), SpaceOptions(TARGET, threads=2))
+OPTIONS = SpaceOptions(TARGET, threads=2)
+SKETCHES = derive(parse("gmm:128x128x128"), OPTIONS)
 
 
 def near(population: Population) -> npt.NDArray[np.float64]:
@@ -24,8 +25,8 @@ def near(population: Population) -> npt.NDArray[np.float64]:
 
 
 def test_evolution_climbs_above_random_candidates() -> None:
-    evolved = EvolutionarySearch(SKETCHES, near, TARGET, seed=0, population=256, random_share=0.0).ask(8)
-    random = RandomSearch(SKETCHES, near, TARGET, seed=0).ask(256)
+    evolved = EvolutionarySearch(population=256, random_share=0.0).begin(SKETCHES, near, TARGET).ask(8)
+    random = RandomSearch().begin(SKETCHES, near, TARGET).ask(256)
     scores = [[float(near(Population.of([c]))[0]) for c in found] for found in (evolved, random)]
     assert np.mean(scores[0]) > max(scores[1])
 
@@ -52,7 +53,7 @@ def test_crossover_takes_every_knob_from_one_of_the_parents() -> None:
 
 
 def test_the_first_round_has_the_best_row_of_every_sketch_then_the_scores_decide() -> None:
-    search = EvolutionarySearch(SKETCHES, near, TARGET, population=256)
+    search = EvolutionarySearch(population=256).begin(SKETCHES, near, TARGET)
     first = search.ask(4 * len(SKETCHES))
     assert {id(c.sketch) for c in first[: len(SKETCHES)]} == {id(sketch) for sketch in SKETCHES}
     search.tell(first, [1.0] * len(first))
@@ -76,6 +77,8 @@ def names_of(sketch: Sketch) -> list[str]:
 
 def test_candidates_stay_where_the_knobs_of_another_sketch_have_other_choices() -> None:
     task = SKETCHES[0].task
-    first, second = (Sketch(task, (open_split("C", "i", Decision(TileKnob("C.i", sizes))),)) for sizes in ([4, 8], [4]))
+    first, second = (
+        Sketch(task, (open_split("C", "i", Decision(TileKnob("C.i", sizes))),), OPTIONS) for sizes in ([4, 8], [4])
+    )
     parents = first.sample(np.random.default_rng(0), 8)
     assert relocate(np.random.default_rng(0), [first, second], parents) == parents

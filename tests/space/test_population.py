@@ -125,7 +125,7 @@ def test_knobs_of_the_same_name_decide_each_for_itself() -> None:
     x = te.placeholder((64, 64), name="X")
     task = Task([x], te.compute((64, 64), lambda i, j: x[i, j] + 1.0, "Y"))
     first, second = TileKnob("Y.rows", [2, 4]), TileKnob("Y.rows", [8, 16])
-    sketch = Sketch(task, (open_split("Y", "i", Decision(first)), open_split("Y", "j", Decision(second))))
+    sketch = Sketch(task, (open_split("Y", "i", Decision(first)), open_split("Y", "j", Decision(second))), OPTIONS)
     population = Population(sketch, np.asarray([[0, 1], [1, 0]]))
     assert [population.trace(n).apply(task)["Y"].leaves[1].extent for n in range(2)] == [2, 4]
     assert [population.trace(n).apply(task)["Y"].leaves[3].extent for n in range(2)] == [16, 8]

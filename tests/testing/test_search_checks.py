@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from tilewright.search import RandomSearch, Scorer, SearchStrategy
-from tilewright.space import Candidate, Sketch
+from tilewright.search import RandomSearch, SearchStrategy
+from tilewright.space import Candidate
 from tilewright.testing.search_checks import SearchChecks, near_the_middle
 
 
@@ -44,8 +44,8 @@ class Discouraged(RandomSearch):
 
 def checks_of(strategy: type[SearchStrategy]) -> SearchChecks:
     class Checks(SearchChecks):
-        def make(self, sketches: Sequence[Sketch], scorer: Scorer, seed: int) -> SearchStrategy:
-            return strategy(sketches, scorer, self.target, seed)
+        def make(self) -> SearchStrategy:
+            return strategy()
 
     return Checks()
 

@@ -10,14 +10,16 @@ STRATEGIES: dict[str, type[SearchStrategy]] = {"evolutionary": EvolutionarySearc
 __all__ = ["STRATEGIES", "EvolutionarySearch", "RandomSearch", "Scorer", "SearchStrategy", "find_strategy"]
 
 
-def find_strategy(search: object) -> type[SearchStrategy]:
-    """The strategy of that name, or the class itself.
+def find_strategy(search: object) -> SearchStrategy:
+    """What a caller means: a strategy, the name of one, or a class of them, which is made with its own options.
 
-    >>> find_strategy("random").__name__
-    'RandomSearch'
+    >>> find_strategy("random")
+    RandomSearch()
     """
-    if isinstance(search, str) and search in STRATEGIES:
-        return STRATEGIES[search]
-    if isinstance(search, type) and issubclass(search, SearchStrategy):
+    if isinstance(search, SearchStrategy):
         return search
-    raise UsageError(f"search is {search!r}; it must be one of {', '.join(STRATEGIES)}, or a class of SearchStrategy")
+    if isinstance(search, str) and search in STRATEGIES:
+        return STRATEGIES[search]()
+    if isinstance(search, type) and issubclass(search, SearchStrategy):
+        return search()
+    raise UsageError(f"search is {search!r}; it must be one of {', '.join(STRATEGIES)}, or a SearchStrategy")

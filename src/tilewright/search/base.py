@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,19 +17,37 @@ from tilewright.target import Target
 FloatArray = npt.NDArray[np.float64]
 Scorer = Callable[[Population], FloatArray]
 
+_Strategy = TypeVar("_Strategy", bound="SearchStrategy")
 
+
+@dataclass(kw_only=True, eq=False)
 class SearchStrategy(ABC):
-    """Chooses what to measure next. A candidate is never given twice, nor one that was told already."""
+    """Chooses what to measure next. A candidate is never given twice, nor one that was told already.
+
+    A strategy is a dataclass: its options are the fields that `__init__` takes. `begin` starts a search with them, of
+    which there may be many at once.
+    """
 
     uses_scores: ClassVar[bool] = True  # whether it asks the scorer, so that a cost model has to learn
 
-    def __init__(self, sketches: Sequence[Sketch], scorer: Scorer, target: Target, seed: int = 0) -> None:
-        self.sketches = list(sketches)
-        self.scorer = scorer
-        self.target = target
-        self.rng = np.random.default_rng(seed)
-        self.seen: set[Candidate] = set()
-        self.measured: list[tuple[Candidate, float]] = []  # what ran and its latency, fastest first
+    sketches: list[Sketch] = field(init=False, repr=False)
+    scorer: Scorer = field(init=False, repr=False)
+    target: Target = field(init=False, repr=False)
+    rng: np.random.Generator = field(init=False, repr=False)
+    seen: set[Candidate] = field(init=False, repr=False)
+    measured: list[tuple[Candidate, float]] = field(init=False, repr=False)
+    """What ran and its latency, fastest first."""
+
+    def begin(self: _Strategy, sketches: Sequence[Sketch], scorer: Scorer, target: Target, seed: int = 0) -> _Strategy:
+        """A search of these sketches, in which nothing was asked or told yet."""
+        search = copy.copy(self)
+        search.sketches = list(sketches)
+        search.scorer = scorer
+        search.target = target
+        search.rng = np.random.default_rng(seed)
+        search.seen = set()
+        search.measured = []
+        return search
 
     @abstractmethod
     def ask(self, n: int) -> list[Candidate]:

@@ -12,40 +12,24 @@ from itertools import zip_longest
 
 import numpy as np
 
-from tilewright.search.base import FloatArray, Scorer, SearchStrategy
+from tilewright.search.base import FloatArray, SearchStrategy
 from tilewright.search.operators import crossover, mutate, relocate
 from tilewright.space import Candidate, Population, Sketch
-from tilewright.target import Target
 
 _MAX_TRIES = 20
 
 
+@dataclass(kw_only=True, eq=False)
 class EvolutionarySearch(SearchStrategy):
     """Ansor's search: random and measured candidates evolve under the cost model's scores."""
 
-    def __init__(
-        self,
-        sketches: Sequence[Sketch],
-        scorer: Scorer,
-        target: Target,
-        seed: int = 0,
-        *,
-        population: int = 2048,
-        generations: int = 3,
-        random_share: float = 0.05,
-        measured_share: float = 0.2,
-        crossover_share: float = 0.15,
-        relocate_share: float = 0.05,
-        min_parents: int = 32,
-    ) -> None:
-        super().__init__(sketches, scorer, target, seed)
-        self.population = population
-        self.generations = generations
-        self.random_share = random_share
-        self.measured_share = measured_share
-        self.crossover_share = crossover_share
-        self.relocate_share = relocate_share
-        self.min_parents = min_parents
+    population: int = 2048
+    generations: int = 3
+    random_share: float = 0.05
+    measured_share: float = 0.2
+    crossover_share: float = 0.15
+    relocate_share: float = 0.05
+    min_parents: int = 32
 
     def ask(self, n: int) -> list[Candidate]:
         pools = self._first_generation()

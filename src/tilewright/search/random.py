@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.search.base import SearchStrategy
@@ -10,6 +11,7 @@ from tilewright.space import Candidate
 _MAX_TRIES = 20
 
 
+@dataclass(kw_only=True, eq=False)
 class RandomSearch(SearchStrategy):
     """Legal candidates drawn from all sketches alike."""
 

@@ -2,8 +2,8 @@
 
 ```python
 class TestMySearch(SearchChecks):
-    def make(self, sketches: Sequence[Sketch], scorer: Scorer, seed: int) -> SearchStrategy:
-        return MySearch(sketches, scorer, self.target, seed)
+    def make(self) -> SearchStrategy:
+        return MySearch(option=3)
 ```
 """
 
@@ -43,17 +43,27 @@ class SearchChecks(ABC):
     target: ClassVar[Target] = Target.parse("llvm -mcpu=haswell")
 
     @abstractmethod
-    def make(self, sketches: Sequence[Sketch], scorer: Scorer, seed: int) -> SearchStrategy: ...
+    def make(self) -> SearchStrategy: ...
+
+    def begin(self, sketches: Sequence[Sketch], scorer: Scorer, seed: int) -> SearchStrategy:
+        return self.make().begin(sketches, scorer, self.target, seed)
+
+    def test_searches_of_one_strategy_know_nothing_of_each_other(self) -> None:
+        strategy, sketches = self.make(), large_space(self.target)
+        first, second = (strategy.begin(sketches, near_the_middle, self.target, seed=1) for _ in range(2))
+        found = first.ask(8)
+        first.tell(found, [1e-3] * 8)
+        assert second.ask(8) == found
 
     @pytest.mark.parametrize("scorer", [near_the_middle, all_alike])
     def test_it_gives_as_many_as_asked_and_none_twice(self, scorer: Scorer) -> None:
-        search = self.make(large_space(self.target), scorer, seed=1)
+        search = self.begin(large_space(self.target), scorer, seed=1)
         found = [candidate for n in (16, 1, 0, 7, 16) for candidate in search.ask(n)]
         assert len(found) == len(set(found)) == 40
 
     def test_candidates_are_legal_ones_of_the_sketches(self) -> None:
         sketches = large_space(self.target)
-        for candidate in self.make(sketches, near_the_middle, seed=1).ask(32):
+        for candidate in self.begin(sketches, near_the_middle, seed=1).ask(32):
             assert candidate.sketch in sketches
             assert Population.of([candidate]).legal(self.target).all()
 
@@ -62,21 +72,21 @@ class SearchChecks(ABC):
         assert self._rounds(sketches, seed=7) == self._rounds(sketches, seed=7)
 
     def _rounds(self, sketches: list[Sketch], seed: int) -> list[Candidate]:
-        search = self.make(sketches, near_the_middle, seed)
+        search = self.begin(sketches, near_the_middle, seed)
         first = search.ask(8)
         search.tell(first, [1.0 + n if n % 3 else None for n in range(8)])
         return first + search.ask(8)
 
     def test_what_was_told_is_not_given(self) -> None:
         sketches = large_space(self.target)
-        told = self.make(sketches, near_the_middle, seed=3).ask(32)
-        search = self.make(sketches, near_the_middle, seed=3)
+        told = self.begin(sketches, near_the_middle, seed=3).ask(32)
+        search = self.begin(sketches, near_the_middle, seed=3)
         search.tell(told, [None] * 32)
         assert not set(told) & set(search.ask(32))
 
     @pytest.mark.parametrize("latency_s", [None, 1e-3])
     def test_it_goes_on_when_all_fail_and_when_all_are_alike(self, latency_s: float | None) -> None:
-        search = self.make(large_space(self.target), near_the_middle, seed=1)
+        search = self.begin(large_space(self.target), near_the_middle, seed=1)
         for _ in range(3):
             found = search.ask(8)
             assert len(found) == 8
@@ -85,14 +95,14 @@ class SearchChecks(ABC):
     @pytest.mark.parametrize("latency_s", [None, 1e-3])
     def test_a_space_of_one_program_is_given_once(self, latency_s: float | None) -> None:
         (sketch,) = single_program(self.target)
-        search = self.make([sketch], near_the_middle, seed=1)
+        search = self.begin([sketch], near_the_middle, seed=1)
         assert search.ask(4) == [Candidate(sketch, ())]
         search.tell([Candidate(sketch, ())], [latency_s])
         assert search.ask(4) == []
 
     def test_a_small_space_comes_to_its_end(self) -> None:
         sketches = small_space(self.target)
-        search = self.make(sketches, near_the_middle, seed=1)
+        search = self.begin(sketches, near_the_middle, seed=1)
         found: list[Candidate] = []
         for _ in range(_MAX_ROUNDS):
             more = search.ask(4)
@@ -103,10 +113,10 @@ class SearchChecks(ABC):
         assert len(found) > 4
 
     def test_a_space_without_legal_programs_has_none_to_give(self) -> None:
-        assert self.make([without_legal_programs()], near_the_middle, seed=1).ask(4) == []
+        assert self.begin([without_legal_programs(self.target)], near_the_middle, seed=1).ask(4) == []
 
     def test_a_sketch_that_is_added_is_searched(self) -> None:
-        search = self.make(single_program(self.target), near_the_middle, seed=1)
+        search = self.begin(single_program(self.target), near_the_middle, seed=1)
         search.tell(search.ask(1), [1e-3])
         sketch = large_space(self.target)[0]
         search.add(sketch)
@@ -119,7 +129,7 @@ class SearchChecks(ABC):
             asked.append(len(population))
             return near_the_middle(population)
 
-        search = self.make(large_space(self.target), scorer, seed=1)
+        search = self.begin(large_space(self.target), scorer, seed=1)
         search.tell(search.ask(4), [1e-3] * 4)
         search.ask(4)
         assert bool(asked) == search.uses_scores
@@ -146,7 +156,7 @@ def single_program(target: Target) -> list[Sketch]:
     return derive(task, SpaceOptions(target, threads=2))
 
 
-def without_legal_programs() -> Sketch:
+def without_legal_programs(target: Target) -> Sketch:
     """A sketch whose register tiles are all too large."""
     x, w = te.placeholder((256, 32), name="X"), te.placeholder((32, 64), name="W")
     k = te.reduce_axis(32, name="k")
@@ -157,4 +167,4 @@ def without_legal_programs() -> Sketch:
         UnrollStep("C", "i.1"),
         VectorizeStep("C", "j"),
     )
-    return Sketch(task, steps)
+    return Sketch(task, steps, SpaceOptions(target, threads=2))

@@ -103,7 +103,7 @@ def tune(
     target: Target | str = "llvm -mcpu=native",
     threads: int | None = None,
     cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
-    search: str | type[SearchStrategy] = "evolutionary",
+    search: str | SearchStrategy | type[SearchStrategy] = "evolutionary",
     budget_s: float | None = None,
     workload: str = "",
     rules: Sequence[Rule] = DEFAULT_RULES,
@@ -116,7 +116,7 @@ def tune(
 
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
     run that was interrupted goes on where it stopped. `cost_model` is a name (boosted-trees, analytical or random), the
-    path of a saved model, or a model; `search` is a name (evolutionary or random) or a class of `SearchStrategy`.
+    path of a saved model, or a model; `search` is a name (evolutionary or random), or a `SearchStrategy`.
     Constants are warm, or as cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`. `measure` has
     the options of measuring on this machine; a `measurer` measures elsewhere.
     """
@@ -152,7 +152,7 @@ class Tuner:
         *,
         seed: int = 0,
         cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
-        search: str | type[SearchStrategy] = "evolutionary",
+        search: str | SearchStrategy | type[SearchStrategy] = "evolutionary",
         rules: Sequence[Rule] = DEFAULT_RULES,
         workload: str = "",
         context: Context = WARM,
@@ -167,7 +167,7 @@ class Tuner:
         self.options = SpaceOptions(target, threads)
         self.sketches = derive(task, self.options, rules)
         self.scoring = Scoring(find(cost_model, seed), str(self.context))
-        self.strategy = find_strategy(search)(self.sketches, self.scoring.scores, target, seed)
+        self.strategy = find_strategy(search).begin(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
         self._num_open = 0  # trials that are under way
         self.started_s = time.monotonic()
