@@ -18,9 +18,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from tilewright.partition.forms import Kind
-from tilewright.partition.network import Network
-from tilewright.partition.reads import common_prefix, is_at_own_place, keeps_lanes, permutation, reads_each_once
+from tilewright.partition.analyzed_graph import AnalyzedGraph
+from tilewright.partition.node_expressions import Kind
+from tilewright.partition.stage_analysis import (
+    common_prefix,
+    is_at_own_place,
+    keeps_lanes,
+    permutation,
+    reads_each_once,
+)
 from tilewright.te import Read, Tensor, Var
 
 # Larger ones compile slowly and gain nothing. A value that is read twice is written out twice, over and over.
@@ -35,19 +41,19 @@ _MAX_CASES = 3
 class Written:
     """A result as one expression: how often it reads each value, how many elements it reads in all, how deep it is."""
 
-    def __init__(self, network: Network, result: str) -> None:
-        self._network = network
+    def __init__(self, analyzed: AnalyzedGraph, result: str) -> None:
+        self._analyzed = analyzed
         self._times = Counter((result,))
         self._num_reads = 1
         self._depth = 0
 
     def take(self, n: int) -> None:
         """Write out the value that a node computes."""
-        times = self._times.pop(self._network.result(n))
-        inputs, form = self._network.nodes[n].inputs, self._network.forms[n]
-        self._num_reads += times * (len(form.reads) - 1)
-        self._depth += form.depth
-        for position, num_reads in form.num_reads:
+        times = self._times.pop(self._analyzed.result(n))
+        inputs, expression = self._analyzed.nodes[n].inputs, self._analyzed.expressions[n]
+        self._num_reads += times * (len(expression.reads) - 1)
+        self._depth += expression.depth
+        for position, num_reads in expression.num_reads:
             self._times[inputs[position]] += times * num_reads
 
     @property
@@ -57,9 +63,9 @@ class Written:
 
     def is_small_with(self, n: int) -> bool:
         """Whether it would be so with the value of this node written out, too."""
-        form = self._network.forms[n]
-        num_reads = self._num_reads + self._times[self._network.result(n)] * (len(form.reads) - 1)
-        return num_reads <= _MAX_READS and self._depth + form.depth <= _MAX_DEPTH
+        expression = self._analyzed.expressions[n]
+        num_reads = self._num_reads + self._times[self._analyzed.result(n)] * (len(expression.reads) - 1)
+        return num_reads <= _MAX_READS and self._depth + expression.depth <= _MAX_DEPTH
 
 
 @dataclass(slots=True)
@@ -83,22 +89,22 @@ Accepts = Callable[[Cluster, int, frozenset[str]], bool]
 class Clusters:
     """The clusters of a network, as they grow."""
 
-    def __init__(self, network: Network) -> None:
-        self.network = network
+    def __init__(self, analyzed: AnalyzedGraph) -> None:
+        self.analyzed = analyzed
         self.cluster_of: dict[int, Cluster] = {}
-        deepest_first = sorted(network.alive, key=lambda n: -network.depth[n])
-        products = [self._start(n) for n in deepest_first if network.kind(n) is Kind.PRODUCT]
+        deepest_first = sorted(analyzed.alive, key=lambda n: -analyzed.depth[n])
+        products = [self._start(n) for n in deepest_first if analyzed.kind(n) is Kind.PRODUCT]
         for cluster in products:
             self._grow_forward(cluster, self._is_epilogue)
         for cluster in products:
             self._grow_backward(cluster, self._feeds_product)
-        for n in network.alive:
-            if network.kind(n) is Kind.REDUCTION and n not in self.cluster_of:
+        for n in analyzed.alive:
+            if analyzed.kind(n) is Kind.REDUCTION and n not in self.cluster_of:
                 cluster = self._start(n)
                 self._grow_forward(cluster, self._is_in_rows)
                 self._grow_backward(cluster, self._feeds_reduction)
-        for n in reversed(network.alive):
-            if network.kind(n) is Kind.MAP and n not in self.cluster_of:
+        for n in reversed(analyzed.alive):
+            if analyzed.kind(n) is Kind.MAP and n not in self.cluster_of:
                 self._grow_backward(self._start(n), self._feeds_map)
 
     def all(self) -> list[Cluster]:
@@ -106,14 +112,14 @@ class Clusters:
         return list({id(cluster): cluster for cluster in self.cluster_of.values()}.values())
 
     def _start(self, n: int) -> Cluster:
-        network = self.network
-        written = self._written([n], network.result(n))
-        cluster = Cluster(network.kind(n), [n], network.result(n), {n}, network.forms[n].num_row_axes, written)
+        analyzed = self.analyzed
+        written = self._written([n], analyzed.result(n))
+        cluster = Cluster(analyzed.kind(n), [n], analyzed.result(n), {n}, analyzed.expressions[n].num_row_axes, written)
         self.cluster_of[n] = cluster
         return cluster
 
     def _written(self, nodes: Sequence[int], result: str) -> Written:
-        written = Written(self.network, result)
+        written = Written(self.analyzed, result)
         for n in sorted(nodes, reverse=True):
             written.take(n)
         return written
@@ -125,7 +131,7 @@ class Clusters:
             following = self._following(cluster, accepts)
             if not following:
                 return
-            result = self.network.result(following[-1])
+            result = self.analyzed.result(following[-1])
             written = self._written([*cluster.nodes, *following], result)
             if not written.is_small:
                 return
@@ -135,12 +141,12 @@ class Clusters:
 
     def _following(self, cluster: Cluster, accepts: Accepts) -> list[int]:
         """The nodes between the result and the next value that all its readers lead to, if all of them fit."""
-        network = self.network
+        analyzed = self.analyzed
         last = cluster.result
         values = {last}
         found: list[int] = []
-        waiting = set(network.readers.get(last, ()))
-        while waiting and last not in network.outputs:
+        waiting = set(analyzed.readers.get(last, ()))
+        while waiting and last not in analyzed.outputs:
             n = min(waiting)
             if n in self.cluster_of or not accepts(cluster, n, frozenset(values)):
                 return []
@@ -148,40 +154,40 @@ class Clusters:
             found.append(n)
             if not waiting:
                 return found
-            last = network.result(n)
+            last = analyzed.result(n)
             values.add(last)
-            waiting |= set(network.readers.get(last, ()))
+            waiting |= set(analyzed.readers.get(last, ()))
         return []
 
     def _is_epilogue(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
         """A map of the elements at their own places; or a transposition of the results that keeps the last axis."""
-        network = self.network
-        if network.kind(n) is not Kind.MAP:
+        analyzed = self.analyzed
+        if analyzed.kind(n) is not Kind.MAP:
             return False
-        reads = network.reads(n, values)
+        reads = analyzed.reads(n, values)
         if reads and all(is_at_own_place(read, stage) for stage, read in reads):
             return True
-        movement = network.movement(n)
-        order = None if movement is None else permutation(movement, network.forms[n].outputs[0].axes)
-        return order is not None and len(values) == 1 and keeps_lanes(order, network.shape(cluster.result))
+        movement = analyzed.movement(n)
+        order = None if movement is None else permutation(movement, analyzed.expressions[n].outputs[0].axes)
+        return order is not None and len(values) == 1 and keeps_lanes(order, analyzed.shape(cluster.result))
 
     def _is_in_rows(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
         """A map of the elements at their own places; or a map or a reduction that stays in its row."""
-        network = self.network
-        if network.kind(n) not in (Kind.MAP, Kind.REDUCTION):
+        analyzed = self.analyzed
+        if analyzed.kind(n) not in (Kind.MAP, Kind.REDUCTION):
             return False
-        reads = network.reads(n, values)
+        reads = analyzed.reads(n, values)
         if not reads:
             return False
-        if network.kind(n) is Kind.MAP and all(is_at_own_place(read, stage) for stage, read in reads):
+        if analyzed.kind(n) is Kind.MAP and all(is_at_own_place(read, stage) for stage, read in reads):
             return True
-        stages = network.forms[n].stages
-        return self._stays_in_rows(cluster, min(network.forms[n].num_row_axes, _common_prefix(reads)), stages)
+        stages = analyzed.expressions[n].stages
+        return self._stays_in_rows(cluster, min(analyzed.expressions[n].num_row_axes, _common_prefix(reads)), stages)
 
     def _stays_in_rows(self, cluster: Cluster, num_axes: int, stages: Sequence[Tensor]) -> bool:
         """Whether these stages run over the rows of the cluster, of which `num_axes` axes at most are common."""
         common = min(num_axes, cluster.num_row_axes)
-        rows = self.network.shape(cluster.result)[:common]
+        rows = self.analyzed.shape(cluster.result)[:common]
         if math.prod(rows) == 1 or any(stage.shape[:common] != rows for stage in stages):
             return False
         cluster.num_row_axes = common
@@ -191,16 +197,16 @@ class Clusters:
 
     def _grow_backward(self, cluster: Cluster, accepts: Accepts) -> None:
         """Take the maps that only the cluster reads, the last ones first."""
-        network = self.network
+        analyzed = self.analyzed
         inside = set(cluster.nodes)
         seen: set[int] = set()
         waiting = [-m for n in cluster.nodes for m in self._only_read_by(inside, n, seen)]
         heapify(waiting)
         while waiting and len(cluster.nodes) < _MAX_NODES:
             n = -heappop(waiting)
-            if not cluster.written.is_small_with(n) or not accepts(cluster, n, frozenset(network.wanted[n])):
+            if not cluster.written.is_small_with(n) or not accepts(cluster, n, frozenset(analyzed.wanted[n])):
                 continue
-            if cluster.front.intersection(network.readers[network.result(n)]):
+            if cluster.front.intersection(analyzed.readers[analyzed.result(n)]):
                 cluster.front.add(n)
             cluster.nodes.append(n)
             cluster.written.take(n)
@@ -211,61 +217,61 @@ class Clusters:
 
     def _only_read_by(self, inside: set[int], reader: int, seen: set[int]) -> list[int]:
         """The maps without a cluster that the reader reads, and no others than nodes inside; those not yet seen."""
-        network = self.network
+        analyzed = self.analyzed
         found: list[int] = []
-        for name in network.nodes[reader].inputs:
-            n = network.producer.get(name)
-            if n is None or n in seen or n in self.cluster_of or name in network.outputs:
+        for name in analyzed.nodes[reader].inputs:
+            n = analyzed.producer.get(name)
+            if n is None or n in seen or n in self.cluster_of or name in analyzed.outputs:
                 continue
-            readers = network.readers[name]
+            readers = analyzed.readers[name]
             is_read_inside = len(readers) <= _MAX_NODES and inside.issuperset(readers)
-            if is_read_inside and network.kind(n) is Kind.MAP:
+            if is_read_inside and analyzed.kind(n) is Kind.MAP:
                 seen.add(n)
                 found.append(n)
         return found
 
     def _feeds_product(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
         """A movement that a product can do in passing, padding, or a map for the epilogue alone."""
-        network = self.network
-        readers = network.readers[network.result(n)]
+        analyzed = self.analyzed
+        readers = analyzed.readers[analyzed.result(n)]
         if cluster.front.intersection(readers):
-            is_simple = network.movement(n) is not None or network.forms[n].is_padding
-            return is_simple and network.reads_lanes([n, *sorted(cluster.front)])
-        if network.movement(n) is not None:
+            is_simple = analyzed.movement(n) is not None or analyzed.expressions[n].is_padding
+            return is_simple and analyzed.reads_lanes([n, *sorted(cluster.front)])
+        if analyzed.movement(n) is not None:
             return True
         return all(is_at_own_place(read, stage) for stage, read in self._reads_by(readers, values))
 
     def _reads_by(self, readers: Sequence[int], values: frozenset[str]) -> list[tuple[Tensor, Read]]:
-        return [found for reader in readers for found in self.network.reads(reader, values)]
+        return [found for reader in readers for found in self.analyzed.reads(reader, values)]
 
     def _feeds_reduction(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
         """A map that is computed row by row, or one so cheap that it may be computed again; padding of windows."""
-        network = self.network
-        stages = network.forms[n].stages
-        reads = self._reads_by(network.readers[network.result(n)], values)
-        num_axes = min(network.forms[n].num_row_axes, _common_prefix(reads))
-        if network.forms[n].is_padding or self._stays_in_rows(cluster, num_axes, stages):
+        analyzed = self.analyzed
+        stages = analyzed.expressions[n].stages
+        reads = self._reads_by(analyzed.readers[analyzed.result(n)], values)
+        num_axes = min(analyzed.expressions[n].num_row_axes, _common_prefix(reads))
+        if analyzed.expressions[n].is_padding or self._stays_in_rows(cluster, num_axes, stages):
             return True
-        return network.forms[n].is_cheap and all(_is_read_at_variables(read) for _, read in reads)
+        return analyzed.expressions[n].is_cheap and all(_is_read_at_variables(read) for _, read in reads)
 
     def _feeds_map(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
         """A movement, or a map that is not computed more often than by itself."""
-        network = self.network
-        if network.movement(n) is not None:
+        analyzed = self.analyzed
+        if analyzed.movement(n) is not None:
             return True
-        cases = network.forms[n].num_cases
-        if cases and cases + sum(network.forms[m].num_cases for m in cluster.nodes) > _MAX_CASES:
+        cases = analyzed.expressions[n].num_cases
+        if cases and cases + sum(analyzed.expressions[m].num_cases for m in cluster.nodes) > _MAX_CASES:
             return False
-        return self._is_read_once(cluster, network.result(n))
+        return self._is_read_once(cluster, analyzed.result(n))
 
     def _is_read_once(self, cluster: Cluster, name: str) -> bool:
         """Whether each element of the value is needed at one place only, looking through movements."""
-        network = self.network
-        readers = network.readers[name]
-        reads = [(m, stage, read) for m in readers for stage, read in network.reads(m, {name})]
+        analyzed = self.analyzed
+        readers = analyzed.readers[name]
+        reads = [(m, stage, read) for m in readers for stage, read in analyzed.reads(m, {name})]
         if len({(m, read.indices) for m, _, read in reads}) > len({(m, stage) for m, stage, _ in reads}):
             return False
-        moved = [network.result(m) for m in readers if network.movement(m) is not None]
+        moved = [analyzed.result(m) for m in readers if analyzed.movement(m) is not None]
         return all(reads_each_once([read], stage) for _, stage, read in reads) and all(
             self._is_read_once(cluster, result) for result in moved if result != cluster.result
         )

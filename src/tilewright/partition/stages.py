@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from tilewright.partition.reads import is_affine_move, is_padding, keeps_lanes, permutation, reads_each_once
+from tilewright.partition.stage_analysis import is_affine_move, is_padding, keeps_lanes, permutation, reads_each_once
 from tilewright.te import (
     Axis,
     Binary,

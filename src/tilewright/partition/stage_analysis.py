@@ -1,4 +1,4 @@
-"""How a stage reads another: at its own place, in another order, each element once."""
+"""What the partition asks of stages: how one reads another, and what its elements cost."""
 
 from __future__ import annotations
 

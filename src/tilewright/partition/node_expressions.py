@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 
-import numpy as np
-
 from tilewright import te
 from tilewright.errors import ExpressionError
 from tilewright.graph.graph import Graph
 from tilewright.graph.signatures import BySignature
 from tilewright.graph.types import Constants, Types
 from tilewright.operators import Call, KnownValues, Node, NotCompilableError, express, facts_of
-from tilewright.partition.reads import (
+from tilewright.partition.stage_analysis import (
     common_prefix,
     has_data_reuse,
     is_affine_move,
@@ -48,7 +46,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class NodeExpression:
     """A node as tensors; nodes that differ in names alone share it.
 
     `operands` holds a placeholder for each input; None for one that is left out, and for numbers, which are part of it.
@@ -126,23 +124,23 @@ def _depth(stage: Tensor) -> int:
     return depths[stage.body]
 
 
-class Forms:
-    """The forms of the nodes of a network, which are asked for in the order in which they run."""
+class NodeExpressions:
+    """What the nodes of a network are, which is asked for in the order in which they run."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         # Of values whose type is not known ahead, the operator that this comes from: a NonZero, say.
         self._origins: dict[str, str] = {}
-        self._known: BySignature[Form] = BySignature()
-        self._view = Form(Kind.VIEW)
+        self._known: BySignature[NodeExpression] = BySignature()
+        self._view = NodeExpression(Kind.VIEW)
 
-    def of(self, node: Node, wanted: Sequence[str]) -> Form:
+    def of(self, node: Node, wanted: Sequence[str]) -> NodeExpression:
         """What the node is; `wanted` are those of its outputs that somebody reads."""
         graph = self._graph
         self._add_origins(node, wanted)
         reason = _unholdable(node, graph, wanted, self._origins)
         if reason:
-            return Form(Kind.FALLBACK, reason=reason)
+            return NodeExpression(Kind.FALLBACK, reason=reason)
         # The expressions of reshapes divide indices, or need not exist.
         if facts_of(node).reshapes and _has_same_size(graph, node.inputs[0], node.outputs[0]):
             return self._view
@@ -154,22 +152,22 @@ class Forms:
                 node,
                 graph.types,
                 graph.constants,
-                lambda constants: _form(node, Operands(graph.types, constants), wanted),
+                lambda constants: _expression(node, Operands(graph.types, constants), wanted),
                 (same, results),
             )
         except NotCompilableError as error:
-            return Form(Kind.FALLBACK, reason=str(error))
+            return NodeExpression(Kind.FALLBACK, reason=str(error))
 
     def _add_origins(self, node: Node, wanted: Sequence[str]) -> None:
         origin = next((self._origins[name] for name in node.inputs if name in self._origins), node.op)
         self._origins.update((name, origin) for name in wanted if self._graph.types.get(name) is None)
 
 
-def _form(node: Node, operands: Operands, wanted: Sequence[str]) -> Form:
+def _expression(node: Node, operands: Operands, wanted: Sequence[str]) -> NodeExpression:
     tensors = express_node(node, operands, wanted, "")
     _check_types(operands.types, tensors)
     merged = merge([tensors[name] for name in wanted])
-    return Form(_kind(merged), tuple(operands.placeholders.get(name) for name in node.inputs), merged)
+    return NodeExpression(_kind(merged), tuple(operands.placeholders.get(name) for name in node.inputs), merged)
 
 
 def _kind(outputs: Sequence[Tensor]) -> Kind:
@@ -249,10 +247,7 @@ class Operands:
         if name not in self._numbers:
             known = self.types[name]
             assert known is not None
-            number = self.constants[name].reshape(-1)[:1]
-            if known.dtype == "bfloat16" and number.dtype == np.uint16:
-                number = te.bfloat16_to_float32(number)
-            constant = te.constant(number[0].item(), known.dtype)
+            constant = te.constant(self.constants[name].item(), known.dtype)
             self._numbers[name] = te.compute(known.shape, lambda *i: constant, f"n{len(self._numbers)}")
         return self._numbers[name]
 

@@ -7,13 +7,13 @@ from collections.abc import Set as AbstractSet
 
 from tilewright.graph.graph import Graph
 from tilewright.operators import Node
-from tilewright.partition.forms import Form, Forms, Kind, Operands, express_node
-from tilewright.partition.reads import has_data_reuse, has_packable_lanes
+from tilewright.partition.node_expressions import Kind, NodeExpression, NodeExpressions, Operands, express_node
+from tilewright.partition.stage_analysis import has_data_reuse, has_packable_lanes
 from tilewright.partition.stages import merge
 from tilewright.te import Read, Tensor, topological_order
 
 
-class Network:
+class AnalyzedGraph:
     """Nodes by their position in the graph. Nodes whose results nobody wants are left out."""
 
     def __init__(self, graph: Graph) -> None:
@@ -28,8 +28,8 @@ class Network:
         for readers in self.readers.values():
             readers.reverse()
         self.alive = sorted(self.wanted)
-        forms = Forms(graph)
-        self.forms: dict[int, Form] = {n: forms.of(graph.nodes[n], self.wanted[n]) for n in self.alive}
+        known = NodeExpressions(graph)
+        self.expressions: dict[int, NodeExpression] = {n: known.of(self.nodes[n], self.wanted[n]) for n in self.alive}
         self.depth = self._depths()
         self._reads_lanes: dict[Hashable, bool] = {}
 
@@ -48,11 +48,11 @@ class Network:
         for n in self.alive:
             sources = [self.producer[name] for name in self.nodes[n].inputs if name in self.producer]
             deepest = max((depth[source] for source in sources), default=0)
-            depth[n] = deepest + (self.forms[n].kind is not Kind.VIEW)
+            depth[n] = deepest + (self.expressions[n].kind is not Kind.VIEW)
         return depth
 
     def kind(self, n: int) -> Kind:
-        return self.forms[n].kind
+        return self.expressions[n].kind
 
     def result(self, n: int) -> str:
         """The only value of a node that somebody wants."""
@@ -66,13 +66,15 @@ class Network:
 
     def movement(self, n: int) -> Read | None:
         """What each element of the node's result is read from, if the node moves elements and does nothing else."""
-        return self.forms[n].movement
+        return self.expressions[n].movement
 
     def reads(self, n: int, names: AbstractSet[str]) -> list[tuple[Tensor, Read]]:
         """Where the node reads these values, each read with its stage."""
-        form = self.forms[n]
-        wanted = {tensor for tensor, name in zip(form.operands, self.nodes[n].inputs, strict=True) if name in names}
-        return [found for found in form.reads if found[1].tensor in wanted]
+        expression = self.expressions[n]
+        wanted = {
+            tensor for tensor, name in zip(expression.operands, self.nodes[n].inputs, strict=True) if name in names
+        }
+        return [found for found in expression.reads if found[1].tensor in wanted]
 
     def wiring(self, nodes: Sequence[int]) -> tuple[Hashable, dict[str, int]]:
         """How these nodes are put together, whatever their values are called; and the number of each value in that.
@@ -85,7 +87,7 @@ class Network:
             node = self.nodes[n]
             read = tuple([places.setdefault(name, len(places)) for name in node.inputs])
             written = tuple([places.setdefault(name, len(places)) for name in node.outputs])
-            parts.append((id(self.forms[n]), read, written))
+            parts.append((id(self.expressions[n]), read, written))
         return tuple(parts), places
 
     def reads_lanes(self, nodes: Sequence[int]) -> bool:
@@ -101,7 +103,7 @@ class Network:
         for n in nodes:
             operands.results.update(express_node(self.nodes[n], operands, self.wanted[n], f"n{n}_"))
         joined = merge([operands.results[name] for name in self.wanted[nodes[-1]]])
-        alone = [stage for n in nodes for stage in self.forms[n].stages]
+        alone = [stage for n in nodes for stage in self.expressions[n].stages]
         return _has_packable_lanes(topological_order(joined)) or not _has_packable_lanes(alone)
 
     def operands(self) -> Operands:
