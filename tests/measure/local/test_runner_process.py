@@ -7,7 +7,7 @@ import pytest
 from tilewright.measure import MeasureOptions
 from tilewright.measure.compiler import compile_trace
 from tilewright.measure.context import Context
-from tilewright.measure.local import runner_process
+from tilewright.measure.local import cold
 from tilewright.measure.local.messages import RunJob, Setup
 from tilewright.measure.local.reference import ReferenceStore
 from tilewright.measure.local.runner_process import Bench
@@ -60,14 +60,15 @@ def test_a_task_without_constants_has_no_copies() -> None:
 
 
 def test_no_more_copies_than_caches_could_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_process, "_enough", lambda setup: 3 * COPY_BYTES)
+    monkeypatch.setattr(cold, "_ALWAYS_COLD", 3 * COPY_BYTES)
+    monkeypatch.setattr(cold, "_MANY_CACHES", 0)
     bench = Watched(product(), "cold-900G")
     bench.measure(Trace())
     assert set(bench.copied_bytes) == {3 * COPY_BYTES}
 
 
 def test_copies_that_memory_has_no_room_for_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_process, "_memory_bytes", lambda: 8 * COPY_BYTES)
+    monkeypatch.setattr(cold, "_memory_bytes", lambda: 8 * COPY_BYTES)
     bench = Watched(product(), "cold-1")
     bench.measure(Trace())
     assert set(bench.copied_bytes) == {0}

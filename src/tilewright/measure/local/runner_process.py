@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import statistics
 import traceback
 from multiprocessing.connection import Connection
@@ -13,21 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import TilewrightError
+from tilewright.measure.local.cold import ColdConstants
 from tilewright.measure.local.messages import Ran, Ready, RunFailed, RunJob, Setup, SetupFailed
 from tilewright.measure.local.reference import ReferenceStore, reference_outputs
 from tilewright.measure.local.repeats import sample_latency, sample_turn
 from tilewright.runtime import Kernel
 from tilewright.runtime.build import load_binary
-from tilewright.runtime.copies import new_block
 from tilewright.te import Tensor, assert_matches, numpy_dtype, random_inputs, reduction_size
 
 # As a float of any width it is NaN, and it is no value that kernels often compute as an integer.
 _GARBAGE = 0xFF
-_LEAST_COPIES = 2
-# Copies are made for every candidate, in some milliseconds; those of a very large network would take longer.
-_ALWAYS_COLD = 64 << 20
-_MANY_CACHES = 2
-_MOST_OF_MEMORY = 0.125
 
 
 def serve(connection: Connection, setup: Setup, store: ReferenceStore) -> None:
@@ -76,13 +70,13 @@ class Bench:
             store.save(reference_outputs(task, drawn, setup.target, setup.threads))
         self._expected = store.load()
         self._right: list[NDArray[Any]] = []
-        self._block = new_block(0)
+        self._cold = ColdConstants(setup.context, setup.target)
 
     def run(self, job: RunJob) -> Ran:
         options = self._setup.options
         kernel = load_binary(job.binary, self._setup.task, self._setup.threads)
         if self._constants:
-            kernel = self._cooled(kernel.bind(**self._constants))
+            kernel = self._cold.of(kernel.bind(**self._constants))
         for output in self._outputs:
             _bytes(output)[...] = _GARBAGE
         run = functools.partial(self._time, kernel)
@@ -90,17 +84,6 @@ class Bench:
         if not self._could_win(statistics.median(runs_s), job.best_latency_s):
             return Ran(runs_s)
         return Ran(runs_s, self._mismatch())
-
-    def _cooled(self, kernel: Kernel) -> Kernel:
-        """With so many copies of its constants, which runs use in turn, that they are as cold as the context says."""
-        if not self._setup.context.cold_bytes:
-            return kernel
-        nbytes = max(_LEAST_COPIES * kernel.bound_bytes, min(self._setup.context.cold_bytes, _enough(self._setup)))
-        if nbytes > _MOST_OF_MEMORY * _memory_bytes():
-            return kernel
-        if len(self._block) < nbytes:
-            self._block = new_block(nbytes)
-        return kernel.with_copies(self._block[:nbytes])
 
     def _time(self, kernel: Kernel, number: int) -> float:
         inputs = [self._inputs[argument.name] for argument in kernel.inputs]
@@ -120,15 +103,6 @@ class Bench:
                 return f"output {tensor.name}: {error}"
         self._right = [output.copy() for output in self._outputs]
         return ""
-
-
-def _enough(setup: Setup) -> int:
-    """More than this is not colder: no cache of the machine has anything left of it."""
-    return max(_ALWAYS_COLD, _MANY_CACHES * setup.target.l3_bytes)
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
