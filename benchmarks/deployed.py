@@ -26,13 +26,18 @@ from benchmarks.machine import describe_machine
 from benchmarks.suite import Suite, milliseconds
 from benchmarks.table import heading, markdown
 from benchmarks.tuned_network import Point, tune_network
-from tilewright.cli.arrays import random_inputs as network_inputs
-from tilewright.cli.network import base_name, compile_partition, open_session, read_onnx
 from tilewright.deploy.compiled import NativeSegment
 from tilewright.errors import TilewrightError
 from tilewright.measure import WARM, Context
 from tilewright.measure.local.cold import ColdConstants
-from tilewright.network import InferenceSession, partition_network, recorded_programs
+from tilewright.network import (
+    InferenceSession,
+    compile_partition,
+    name_of,
+    partition_network,
+    read_network,
+    recorded_programs,
+)
 from tilewright.partition.groups import Partition
 from tilewright.runtime.build import build
 from tilewright.schedule import Trace
@@ -40,6 +45,7 @@ from tilewright.target import Target
 from tilewright.te import Task, numpy_dtype, random_inputs
 from tilewright.tuning.task_scheduler import deployed_context
 from tilewright.tuning.untuned import default_trace
+from tilewright.zoo import inputs_for
 
 NETWORKS = ("zoo:resnet18", "zoo:resnet50", "zoo:mobilenet_v2", "zoo:bert_tiny", "zoo:bert_base")
 MUST_GAIN = ("zoo:resnet18", "zoo:resnet50")
@@ -139,9 +145,9 @@ class _Tuned:
 
 def _tuned(row: Row, context: Context | None, folder: Path) -> _Tuned:
     used = "deployed" if context is None else str(context)
-    records = folder / f"{base_name(row.network)}-{used}-{row.seed}.jsonl"
+    records = folder / f"{name_of(row.network)}-{used}-{row.seed}.jsonl"
     partition, points = tune_network(
-        base_name(row.network), partial(partition_network, row.network), records,
+        name_of(row.network), partial(partition_network, row.network), records,
         budget_s=row.budget_s, target=Target.native(), threads=row.threads, seed=row.seed, context=context,
     )  # fmt: skip
     return _Tuned(partition, records, context or deployed_context(partition.tasks), points[-1])
@@ -166,8 +172,8 @@ class _Contestant:
     def __init__(self, network: str, tuned: _Tuned, threads: int) -> None:
         target = Target.native()
         self.tuned = tuned
-        self.session = open_session(compile_partition(tuned.partition, str(tuned.records), target, threads).model)
-        self.feed = network_inputs(self.session.model.inputs, read_onnx(network))
+        self.session = InferenceSession(compile_partition(tuned.partition, str(tuned.records), target, threads).model)
+        self.feed = inputs_for(self.session.model.input_types, read_network(network))
         programs = recorded_programs(tuned.partition, str(tuned.records), target, threads)
         self.told_s = {task_hash: found.best.latency_s for task_hash, found in programs.items() if found.best}
         self.kernels: list[_Alone] = []

@@ -16,9 +16,16 @@ from pathlib import Path
 
 from tilewright.cli.tune_network import status
 from tilewright.errors import UsageError
+from tilewright.measure import Context
 from tilewright.partition.groups import Partition
 from tilewright.target import Target
-from tilewright.tuning.task_scheduler import Network, NetworkProgress, NetworksResult, TaskScheduler
+from tilewright.tuning.task_scheduler import (
+    Network,
+    NetworkProgress,
+    NetworksResult,
+    TaskScheduler,
+    deployed_context,
+)
 
 CLOSE = 1.1
 _REPORT_EVERY_S = 15.0
@@ -73,11 +80,15 @@ def tune_network(
     target: Target,
     threads: int,
     seed: int = 0,
+    context: Context | None = None,
 ) -> tuple[Partition, list[Point]]:
-    """Tune what `cut` gives until `budget_s` seconds are spent, `cut` included; what earlier runs spent counts."""
+    """Tune what `cut` gives until `budget_s` seconds are spent, `cut` included; what earlier runs spent counts.
+
+    Without a `context` tasks are measured as the network runs them.
+    """
     started_s = time.monotonic()
     partition = cut()
-    curve = Curve(records.with_suffix(".curve.jsonl"), subject_of(partition, target, threads))
+    curve = Curve(records.with_suffix(".curve.jsonl"), subject_of(partition, target, threads, context))
     points = curve.read()
     if records.exists() and not points:
         raise UsageError(f"how long the trials in {records} took is not known; remove it, or name another --records")
@@ -94,7 +105,9 @@ def tune_network(
         curve.append(Point(elapsed_s(), latency_s, progress.num_unmeasured, progress.num_trials))
         report(progress)
 
-    scheduler = TaskScheduler([Network(name, partition.tasks)], target=target, threads=threads, seed=seed)
+    scheduler = TaskScheduler(
+        [Network(name, partition.tasks, context=context)], target=target, threads=threads, seed=seed
+    )
     left_s = max(_LEAST_S, budget_s - elapsed_s())
     result = scheduler.tune(records=records, budget_s=left_s, on_progress=keep)
     curve.append(_last_point(result, elapsed_s(), budget_s))
@@ -111,10 +124,11 @@ def close_after_s(points: Sequence[Point]) -> float:
     return points[begin].elapsed_s
 
 
-def subject_of(partition: Partition, target: Target, threads: int) -> str:
-    """Equal where the same trials serve: for the same tasks, as often, on the same target and number of threads."""
+def subject_of(partition: Partition, target: Target, threads: int, context: Context | None = None) -> str:
+    """Equal where the same trials serve: for the same tasks, as often, on the same target and threads, as cold."""
     tasks = sorted((weighted.task.hash, weighted.weight) for weighted in partition.tasks)
-    return hashlib.sha256(repr((tasks, str(target), threads)).encode()).hexdigest()
+    measured_in = str(context or deployed_context(partition.tasks))
+    return hashlib.sha256(repr((tasks, str(target), threads, measured_in)).encode()).hexdigest()
 
 
 def _last_point(result: NetworksResult, elapsed_s: float, budget_s: float) -> Point:

@@ -50,6 +50,19 @@ def test_the_tuned_model_is_written_and_runs(capsys: pytest.CaptureFixture[str])
     assert main(["run", "tuned.tw", "--random"]) == 0
 
 
+@pytest.mark.parametrize(("arguments", "context"), [([], "cold-"), (["--context", "warm"], "warm")])
+def test_weights_are_cold_unless_the_context_says_otherwise(
+    arguments: list[str], context: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*COMMAND, *arguments]) == 0
+    assert f"{NUM_TASKS} tuned and 0 with the default program" in capsys.readouterr().out, "their programs are used"
+    found = {record.workload: record.context for record in read_records("tiny.jsonl")}
+    assert len(found) == NUM_TASKS
+    without_weights = {name for name, used in found.items() if used == "warm" and "pool" in name}
+    assert all(used.startswith(context) for name, used in found.items() if name not in without_weights)
+    assert all(used.startswith(context) for name, used in found.items() if "onv" in name or "emm" in name)
+
+
 def test_a_tuned_network_that_is_slower_is_not_written(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +170,8 @@ def test_a_tuner_that_is_stopped_goes_on_with_the_next_task_and_measures_nothing
         (["tiny.onnx", "--required-ms", "1"], "need each other"),
         (["tiny.onnx", "-o", "no/such/tiny.tw"], "there is no folder"),
         (["tiny.tw"], "is compiled already"),
+        (["tiny.onnx", "--context", "cool"], "the context is 'cool'; it must be 'warm', or 'cold-' and a size"),
+        (["gmm:8x8x8", "--context", "cold-0"], "the context is 'cold-0'"),
         (["missing.onnx"], "there is no such file"),
         (["gmm:8x8x8", "-o", "gmm.tw"], "--output is for models"),
     ],

@@ -15,7 +15,7 @@ import pytest
 from tilewright import te
 from tilewright.cost_model import RandomModel
 from tilewright.errors import NoValidCandidateError, TilewrightError
-from tilewright.measure import MeasureOptions
+from tilewright.measure import Context, MeasureOptions
 from tilewright.records import RecordLog, fastest, latest, read_records
 from tilewright.schedule import Trace
 from tilewright.space import Population, plain_schedule
@@ -122,6 +122,28 @@ def test_records_of_other_threads_do_not_count(tmp_path: Path) -> None:
     tune(TASK, trials=4, records=path, threads=1)
     assert len(tune(TASK, trials=4, records=path, threads=2).records) == 4
     assert len(latest(read_records(path))) == 8
+
+
+def test_records_of_another_context_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    a, w = te.placeholder((8, 16), name="A"), te.placeholder((16, 32), name="W", constant=True)
+    k = te.reduce_axis(16, name="k")
+    task = Task([a, w], te.compute((8, 32), lambda i, j: te.sum(a[i, k] * w[k, j], axis=k), name="C"))
+    warm = tune(task, trials=3, records=path, threads=1)
+    cold = tune(task, trials=3, records=path, threads=1, context="cold-64K")
+    assert {record.context for record in warm.records} == {"warm"}
+    assert {record.context for record in cold.records} == {cold.best.context} == {"cold-64K"}
+    assert len(latest(read_records(path))) == 6
+    again = tune(task, trials=3, records=path, threads=1, context=Context.parse("cold-64K"))
+    assert [record.trace for record in again.records] == [record.trace for record in cold.records], "none is new"
+
+
+def test_a_task_without_constants_is_warm_in_any_context(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tune(TASK, trials=2, records=path, threads=1)
+    result = tune(TASK, trials=2, records=path, threads=1, context="cold-8M")
+    assert {record.context for record in read_records(path)} == {"warm"}
+    assert len(latest(read_records(path))) == len(result.records) == 2
 
 
 @pytest.mark.parametrize("search", ["random", "evolutionary"])

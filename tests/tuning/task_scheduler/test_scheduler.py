@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.tuning.task_scheduler.curves import TARGET, Curve, Curves, falling, network_of, scheduler_of
+from tests.tuning.task_scheduler.curves import (
+    TARGET,
+    Curve,
+    CurveMeasurer,
+    Curves,
+    CurveTuner,
+    falling,
+    network_of,
+    scheduler_of,
+)
+from tilewright import te
 from tilewright.errors import NoValidCandidateError, UsageError
+from tilewright.measure import WARM, Context, Result
 from tilewright.records import latest, read_records
 from tilewright.runtime.build import build
-from tilewright.tuning.task_scheduler import Network, NetworkProgress, TaskScheduler, WeightedTask, scheduler
+from tilewright.te import Task
+from tilewright.tuning.task_scheduler import (
+    Network,
+    NetworkProgress,
+    TaskScheduler,
+    WeightedTask,
+    deployed_context,
+    scheduler,
+)
+from tilewright.tuning.task_scheduler.jobs import make_jobs
 from tilewright.tuning.untuned import best_trace
 from tilewright.workloads import parse
 
@@ -219,6 +240,88 @@ def test_every_task_has_a_final_of_those_that_are_close_and_the_first() -> None:
     scheduler_of([network_of("net", {8: 1, 9: 1})], curves).tune(40)
     assert curves.tuners[8].num_finalists == [2]
     assert curves.tuners[9].num_finalists == [5]
+
+
+# --- contexts ---------------------------------------------------------------------------------------------------------
+
+
+def dense(size: int) -> Task:
+    """A product with a constant of `size` KiB."""
+    a, w = te.placeholder((4, 16), name="A"), te.placeholder((16, 16 * size), name="W", constant=True)
+    k = te.reduce_axis(16, name="k")
+    return Task(
+        [a, w], te.compute((4, 16 * size), lambda i, j: te.sum(a[i, k] * w[k, j], axis=k), name="C"), f"d{size}"
+    )
+
+
+def jobs_of(*networks: Network) -> list[tuple[str, str, list[float]]]:
+    """The name, the context and the weights of each task."""
+    tuner = CurveTuner(dense(1), "", lambda n: 1.0)
+    return [(job.task.name, str(job.context), job.weights.tolist()) for job in make_jobs(networks, lambda *_: tuner)]
+
+
+def test_the_constants_of_a_network_are_as_cold_as_all_of_them_make_them() -> None:
+    plain = parse("gmm:24x32x40")
+    tasks = (WeightedTask(dense(4), 3), WeightedTask(dense(2), 2), WeightedTask(plain, 1))
+    assert str(deployed_context(tasks)) == "cold-16K"
+    assert jobs_of(Network("net", tasks)) == [
+        ("d4", "cold-16K", [3.0]),
+        ("d2", "cold-16K", [2.0]),
+        (plain.name, "warm", [1.0]),
+    ]
+    assert {context for _, context, _ in jobs_of(Network("net", tasks, context=WARM))} == {"warm"}
+    assert jobs_of(Network("net", tasks, context=Context(1 << 20)))[0][1] == "cold-1M"
+
+
+def test_a_task_that_networks_share_is_one_in_each_context() -> None:
+    shared, plain = WeightedTask(dense(4), 1), WeightedTask(parse("gmm:24x32x40"), 1)
+    small, large = Network("small", (shared, plain)), Network("large", (shared, plain, WeightedTask(dense(60), 1)))
+    assert jobs_of(small, large) == [
+        ("d4", "cold-4K", [1.0, 0.0]),
+        (plain.task.name, "warm", [1.0, 1.0]),
+        ("d4", "cold-64K", [0.0, 1.0]),
+        ("d60", "cold-64K", [0.0, 1.0]),
+    ]
+    assert len(jobs_of(replace(small, context=WARM), replace(large, context=WARM))) == 3
+
+
+def test_records_are_resumed_in_their_own_context(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tasks = (WeightedTask(dense(1), 1), WeightedTask(dense(2), 1))
+    for context in (None, WARM):
+        network = Network("net", tasks, context=context)
+        assert TaskScheduler([network], target=TARGET, threads=1).tune(4, records=path).num_trials == 4
+    records = list(read_records(path))
+    assert {record.context for record in records} == {"warm", "cold-3K"}
+    assert len(latest(records)) == 8, "four in each"
+
+
+# --- several rounds at once -------------------------------------------------------------------------------------------
+
+
+class WideCurveMeasurer(CurveMeasurer):
+    """Takes three rounds at once, and measures the last that came first."""
+
+    @property
+    def has_room(self) -> bool:
+        return len({id(curve) for _, curve, _ in self.waiting}) < 3
+
+    def next_result(self) -> Result:
+        self.waiting.insert(0, self.waiting.pop())
+        return super().next_result()
+
+
+def test_rounds_of_several_tasks_are_under_way_at_once() -> None:
+    seen: list[str] = []
+    curves = Curves({size: falling(1.0, 0.5, 30) for size in (8, 9, 10, 11)})
+    network = network_of("net", dict.fromkeys(curves.curves, 1))
+    result = scheduler_of([network], curves).tune(
+        200, measurer=WideCurveMeasurer(curves.curves), on_progress=lambda progress: seen.append(progress.task.name)
+    )
+    assert result.num_trials == len(seen) == sum(curves.num_trials.values()) == 200, "none too many is asked for"
+    assert seen[:32] == ["t10"] * 16 + ["t11"] * 16, "the last that came first"
+    assert set(seen[32:64]) == {"t10", "t11"}, "those that have a round under way wait for it"
+    assert [tuner.num_finalists for tuner in curves.tuners.values()] == [[5]] * 4
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
