@@ -26,7 +26,7 @@ from benchmarks.machine import describe_machine
 from benchmarks.suite import Suite, milliseconds
 from benchmarks.table import heading, markdown
 from benchmarks.tuned_network import Point, tune_network
-from tilewright.deploy.compiled import NativeSegment
+from tilewright.deploy.compiled import NativeStep
 from tilewright.errors import TilewrightError
 from tilewright.measure import WARM, Context
 from tilewright.measure.local.cold import ColdConstants
@@ -38,7 +38,7 @@ from tilewright.network import (
     read_network,
     recorded_programs,
 )
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.runtime.build import build
 from tilewright.schedule import Trace
 from tilewright.target import Target
@@ -247,7 +247,7 @@ class _Alone:
 
 def calls_by_kernel(session: InferenceSession, feed: Mapping[str, Any]) -> list[float]:
     """The seconds that one call of each kernel took in a run of the network; the mean where it is called often."""
-    calls = [call.kernel for step in session.model.steps if isinstance(step, NativeSegment) for call in step.calls]
+    calls = [call.kernel for step in session.model.steps if isinstance(step, NativeStep) for call in step.calls]
     times = session.profile(feed)
     if len(times) != len(calls):
         raise TilewrightError("the network has operators without a kernel, which nobody tunes; choose another")

@@ -27,7 +27,7 @@ from benchmarks.tuned_network import Point, close_after_s, tune_network
 from tilewright.cli.comparison import check_agreement
 from tilewright.errors import TilewrightError
 from tilewright.network import InferenceSession, compile_partition, name_of, partition_network, read_network
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.peers import NetworkPeer, network_peer, settle_s, take_turns
 from tilewright.runtime import Timing
 from tilewright.target import Target

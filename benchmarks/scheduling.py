@@ -24,7 +24,7 @@ from benchmarks.tuned import file_name
 from benchmarks.tuned_network import subject_of
 from tilewright.measure import Context
 from tilewright.network import InferenceSession, compile_partition, name_of, partition_network, read_network
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.peers import take_turns
 from tilewright.records import Record, RecordLog
 from tilewright.target import Target

@@ -17,7 +17,7 @@ from pathlib import Path
 from tilewright.cli.tune_network import status
 from tilewright.errors import UsageError
 from tilewright.measure import Context
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.target import Target
 from tilewright.tuning.task_scheduler import (
     Network,

@@ -20,7 +20,7 @@ from tilewright.cli.tune import parse_time
 from tilewright.cli.tune_network import Display
 from tilewright.errors import TilewrightError
 from tilewright.network import compile_partition, name_of, partition_network, read_network
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.peers import NetworkPeer, PeerError, network_peer, settle_s, take_turns
 from tilewright.target import default_threads
 from tilewright.tuning.task_scheduler import Network, NetworksResult, TaskScheduler

@@ -18,7 +18,7 @@ from tilewright.deploy.artifact import save
 from tilewright.deploy.compilation import compile_model
 from tilewright.errors import ScheduleError, TilewrightError, UsageError
 from tilewright.network import InferenceSession, Records, compile_network, partition_network, recorded_programs
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.records import Record, RecordLog, names_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.target import Target

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tilewright.deploy.kernel_workers import DefaultTrace
     from tilewright.graph.onnx.sizes import Shapes
     from tilewright.measure import Context
-    from tilewright.partition.groups import Partition
+    from tilewright.partition import Partition
     from tilewright.records import Record, RecordedPrograms
     from tilewright.search import SearchStrategy
     from tilewright.tuning.task_scheduler import NetworkProgress, NetworksResult, Objective

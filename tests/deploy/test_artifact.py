@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.partition.partitions import Network, packing_trace, residual, residual_reference, weights
+from tests.partition.partitions import PartitionBuilder, packing_trace, residual, residual_reference, weights
 from tilewright.deploy.artifact import is_artifact, load, read_manifest, save
 from tilewright.deploy.compilation import compile_model
 from tilewright.deploy.compiled import CompiledModel
 from tilewright.deploy.program import Program
 from tilewright.errors import ArtifactError
 from tilewright.operators import Node, TensorType
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.target import Target
 from tilewright.testing.fuzz.artifacts import Parts
 
@@ -72,7 +72,7 @@ def test_a_loaded_model_computes_the_same(model: CompiledModel, path: Path) -> N
 def test_fallbacks_and_their_constants_come_back(tmp_path: Path) -> None:
     import ml_dtypes
 
-    net = Network("mixed")
+    net = PartitionBuilder("mixed")
     x = net.relu(net.input("x", (2, 3)), "a")
     net.constant("axis", np.array(1, np.int64))
     net.constant("words", np.array([["a", "ß"], ["", "dd"]], object))

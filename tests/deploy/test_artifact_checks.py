@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.partition.partitions import Network, packing_trace, residual, weights
+from tests.partition.partitions import PartitionBuilder, packing_trace, residual, weights
 from tilewright.deploy.artifact import load, save
 from tilewright.deploy.compilation import compile_model
 from tilewright.deploy.compiled import CompiledModel
@@ -18,7 +18,7 @@ from tilewright.deploy.manifest import DTYPES
 from tilewright.deploy.program import Program
 from tilewright.errors import ArtifactError, ModelError
 from tilewright.operators import Node, TensorType
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.target import Target
 from tilewright.testing.fuzz.artifacts import Parts
 
@@ -28,7 +28,7 @@ Edit = Callable[[Json], object]
 
 def with_fallback() -> Partition:
     """relu, a node without a kernel that reads a constant, relu; a constant of strings as an output."""
-    net = Network("mixed")
+    net = PartitionBuilder("mixed")
     x = net.relu(net.input("x", (2, 3)), "a")
     net.constant("axis", np.array(1, np.int64))
     net.constant("words", np.array([["a", "ß"]], object))
@@ -80,8 +80,8 @@ def put(*way: str | int, value: Json) -> Edit:
     return edit
 
 
-SEGMENT = ("model", "steps", 0)
-CALL = (*SEGMENT, "calls", 0)
+STEP = ("model", "steps", 0)
+CALL = (*STEP, "calls", 0)
 
 
 def test_the_edits_lead_to_what_they_mean(residual_file: Path) -> None:
@@ -147,8 +147,8 @@ def test_a_manifest_of_something_else(residual_file: Path, value: Json) -> None:
         (put("model", "inputs", 0, "type", "dtype", value=["int8"]), "dtype must be one of bfloat16, bool"),
         (put("model", "outputs", 0, "is_copied", value=1), r"outputs\[0\].is_copied must be true or false, got 1"),
         (put("model", "outputs", 0, "operand", "constant", value=-1), "operand.constant must be a whole number"),
-        (put(*SEGMENT, "kind", value="python"), r"steps\[0\].kind must be one of fallback, native, got 'python'"),
-        (put(*SEGMENT, "arena_bytes", value=float("nan")), "arena_bytes must be a whole number .* got nan"),
+        (put(*STEP, "kind", value="python"), r"steps\[0\].kind must be one of fallback, native, got 'python'"),
+        (put(*STEP, "arena_bytes", value=float("nan")), "arena_bytes must be a whole number .* got nan"),
         (put(*CALL, "kernel", value=-1), r"calls\[0\].kernel must be a whole number from 0 to"),
         (put(*CALL, "slots", 0, value=["stack", 0]), "must be one of arena, argument, weight, got 'stack'"),
         (put(*CALL, "slots", 0, value=["arena"]), "must be a list of two, got a list of 1"),
@@ -208,18 +208,33 @@ def test_every_element_type_of_onnx_can_be_read() -> None:
         ),
         (put(*CALL, "slots", 2, value=["arena", 32]), "writes 128 bytes at 32 of the arena, which must be a multiple"),
         (put(*CALL, "slots", 2, value=["argument", 0]), "writes argument 0, which must only be read"),
-        (put(*SEGMENT, "calls", 1, "slots", 1, value=["arena", 0]), "at 0 of the arena, where it has other arguments"),
+        (
+            put(*STEP, "calls", 1, "slots", 1, value=["arena", 0]),
+            "at 0 of the arena, where it has other arguments",
+        ),
         (lambda m: m["model"]["steps"][0]["calls"].reverse(), "where no such value is written"),
         (lambda m: m["model"]["steps"][0]["calls"].pop(), "step 0 must write its output d1, but no call does"),
-        (put(*SEGMENT, "arena_bytes", value=128), "end within its 128 bytes"),
-        (put(*SEGMENT, "arena_bytes", value=2**40), "an arena of 1099511627776 bytes, but its calls take no more than"),
-        (put(*SEGMENT, "inputs", 0, "name", value="other"), "step 0 reads 'other', which nothing before it gives"),
+        (put(*STEP, "arena_bytes", value=128), "end within its 128 bytes"),
+        (
+            put(*STEP, "arena_bytes", value=2**40),
+            "an arena of 1099511627776 bytes, but its calls take no more than",
+        ),
+        (put(*STEP, "inputs", 0, "name", value="other"), "step 0 reads 'other', which nothing before it gives"),
         (put("model", "inputs", 0, "type", "shape", value=[8, 8]), "step 0 reads x as .*, but that is .*8, 8"),
         (put("model", "inputs", 0, "type", value=None), "step 0 reads x as .*, but that is None"),
-        (put(*SEGMENT, "outputs", 0, "type", "dtype", value="string"), "is native code, which cannot .* d1 of type"),
-        (put(*SEGMENT, "outputs", 0, "type", "shape", value=[0, 8]), "is native code, which cannot .* d1 of type"),
-        (put(*SEGMENT, "outputs", 0, "type", "shape", value=[8, 8]), "needs 128 bytes as an argument, but argument 1"),
-        (put(*SEGMENT, "outputs", 0, "name", value="x"), "an output of step 0 must have a name of its own, got 'x'"),
+        (
+            put(*STEP, "outputs", 0, "type", "dtype", value="string"),
+            "is native code, which cannot .* d1 of type",
+        ),
+        (put(*STEP, "outputs", 0, "type", "shape", value=[0, 8]), "is native code, which cannot .* d1 of type"),
+        (
+            put(*STEP, "outputs", 0, "type", "shape", value=[8, 8]),
+            "needs 128 bytes as an argument, but argument 1",
+        ),
+        (
+            put(*STEP, "outputs", 0, "name", value="x"),
+            "an output of step 0 must have a name of its own, got 'x'",
+        ),
         (put("model", "outputs", 0, "operand", "name", value="z"), "output y reads 'z', which nothing before it gives"),
         (put("model", "outputs", 0, "operand", "constant", value=0), "output y reads constant 0, but there are 0"),
         (put("model", "outputs", 0, "operand", "type", "shape", value=[9]), "output y reads d1 as .*, but that is"),
@@ -276,7 +291,7 @@ def test_strings_that_are_none(mixed_file: Path, content: bytes) -> None:
 
 def test_a_result_of_another_size_than_it_is_read_as_is_named(tmp_path: Path) -> None:
     """What a node without a kernel gives, is known only when it runs."""
-    net = Network("late")
+    net = PartitionBuilder("late")
     net.fallback(Node("NonZero", (net.input("x", (2, 3)),), ("n",), {}, "", opset=13), None)
     net.graph.types["n"] = TensorType("int64", (2, 6))
     path = file_of(net.partition("n"), tmp_path / "model.tw")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.partition.partitions import Network, packing_trace, residual, weights
+from tests.partition.partitions import PartitionBuilder, packing_trace, residual, weights
 from tilewright import te
 from tilewright.deploy.compilation import compile_model
 from tilewright.deploy.compiled import CompiledModel
@@ -17,7 +17,7 @@ from tilewright.deploy.export_c import export_c
 from tilewright.errors import ArtifactError, UsageError
 from tilewright.network import InferenceSession
 from tilewright.operators import Node, TensorType
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.target import Target
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-pedantic")
@@ -62,7 +62,7 @@ def test_the_example_computes_what_the_session_does(tmp_path: Path) -> None:
 
 def test_inputs_outputs_and_copies_of_all_kinds(tmp_path: Path) -> None:
     """Two inputs, scalars, odd names, outputs that are inputs, constants, or each other under another shape."""
-    net = Network('a "strange" */ name')
+    net = PartitionBuilder('a "strange" */ name')
     a, b = net.input("a/b:0 \\ é", (2, 3)), net.input("n", (), "int64")
     y = net.relu(a, "y")
     net.constant("c", np.arange(4, dtype=np.float32))
@@ -77,7 +77,7 @@ def test_inputs_outputs_and_copies_of_all_kinds(tmp_path: Path) -> None:
 
 
 def test_a_network_without_kernels(tmp_path: Path) -> None:
-    net = Network()
+    net = PartitionBuilder()
     model = compiled(net.partition(net.input("x", (3,))))
     build_example(export_c(model, tmp_path).parent)
     assert run_example(tmp_path, model, {"x": np.arange(3, dtype=np.float32)})[0].tolist() == [0, 1, 2]
@@ -167,7 +167,7 @@ def test_the_example_explains_wrong_arguments_and_files(tmp_path: Path) -> None:
 
 
 def test_a_network_with_fallbacks_is_refused(tmp_path: Path) -> None:
-    net = Network()
+    net = PartitionBuilder()
     net.fallback(Node("CumSum", (net.input("x", (3,)),), ("y",)), TensorType("float32", (3,)))
     with pytest.raises(ArtifactError, match="these operators of net have none: CumSum; replace them"):
         export_c(compiled(net.partition("y")), tmp_path)
@@ -179,7 +179,7 @@ def test_a_network_with_fallbacks_is_refused(tmp_path: Path) -> None:
 def test_arrays_that_c_has_no_type_for_are_refused(
     tmp_path: Path, shape: tuple[int, ...], dtype: str, what: str
 ) -> None:
-    net = Network()
+    net = PartitionBuilder()
     with pytest.raises(ArtifactError, match=f"takes arrays of numbers that have elements, and x of net is {what};"):
         export_c(compiled(net.partition(net.input("x", shape, dtype))), tmp_path)
 

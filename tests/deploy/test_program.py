@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.partition.partitions import Array, Network, packing_trace, residual, residual_reference, weights
+from tests.partition.partitions import Array, PartitionBuilder, packing_trace, residual, residual_reference, weights
 from tilewright import te
 from tilewright.codegen.native import LoadedObject, compile_object
 from tilewright.deploy.compilation import compile_model, naive_trace
-from tilewright.deploy.compiled import CompiledModel, FallbackCall, NativeSegment, Place
+from tilewright.deploy.compiled import CompiledModel, FallbackStep, NativeStep, Place
 from tilewright.deploy.kernel_workers import DefaultTrace
 from tilewright.deploy.program import Program
 from tilewright.errors import KernelArgumentError, ModelError, ScheduleError, TilewrightError
 from tilewright.operators import Node, TensorType
-from tilewright.partition.groups import KernelGroup, Partition
+from tilewright.partition import KernelPart, Partition
 from tilewright.runtime import _native
 from tilewright.schedule import Trace
 from tilewright.target import Target
@@ -43,7 +43,7 @@ def input_of(*shape: int, seed: int = 100) -> Array:
     return weights(*shape, seed=seed)
 
 
-# --- one native segment -----------------------------------------------------------------------------------------------
+# --- one native step -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -61,9 +61,9 @@ def test_equal_tasks_share_code_and_each_has_its_weights() -> None:
     model = compiled(residual(num_blocks=3))
     assert sorted(kernel.name for kernel in model.kernels) == ["add", "dense", "relu"]
     assert len(model.weights) == 6
-    (segment,) = model.steps
-    assert isinstance(segment, NativeSegment)
-    assert len(segment.calls) == 12
+    (step,) = model.steps
+    assert isinstance(step, NativeStep)
+    assert len(step.calls) == 12
 
 
 def test_only_the_packed_form_of_a_weight_is_kept() -> None:
@@ -77,7 +77,7 @@ def test_only_the_packed_form_of_a_weight_is_kept() -> None:
 
 
 def test_a_weight_is_packed_once_for_equal_readers_and_kept_plain_for_others() -> None:
-    net = Network()
+    net = PartitionBuilder()
     w = net.constant("w", weights(8, 8))
     y = net.dense(net.dense(net.input("x", (4, 8)), w, "a"), w, "b")
     partition = net.partition(y, net.add(w, w, "c"))
@@ -99,11 +99,11 @@ def test_weights_lie_in_one_block_each_on_a_cache_line() -> None:
 
 
 def test_intermediate_values_and_workspaces_share_the_arena() -> None:
-    (segment,) = compiled(residual(width=64, num_blocks=8)).segments
+    (step,) = compiled(residual(width=64, num_blocks=8)).native_steps
     value_bytes = 4 * 64 * 4
-    assert segment.arena_bytes == 3 * value_bytes
-    assert [slot.place for slot in segment.calls[0].slots] == [Place.ARGUMENT, Place.WEIGHT, Place.ARENA]
-    assert segment.calls[-1].slots[-1] == (Place.ARGUMENT, 1)
+    assert step.arena_bytes == 3 * value_bytes
+    assert [slot.place for slot in step.calls[0].slots] == [Place.ARGUMENT, Place.WEIGHT, Place.ARENA]
+    assert step.calls[-1].slots[-1] == (Place.ARGUMENT, 1)
 
 
 def test_a_kernel_with_a_workspace_has_it_beside_its_values() -> None:
@@ -113,13 +113,13 @@ def test_a_kernel_with_a_workspace_has_it_beside_its_values() -> None:
         twice = te.compute(X.shape, lambda i: X[i] * 2.0, name="twice")
         return te.compute(X.shape, lambda i: twice[i] + twice[999 - i], name="folded")
 
-    net = Network()
+    net = PartitionBuilder()
     x = net.input("x", (1000,))
     for n in range(3):
         x = net.kernel("fold", [x], body, f"v{n}")
     model = compiled(net.partition(x))
-    (segment,) = model.segments
-    assert segment.arena_bytes >= 2 * 4000
+    (step,) = model.native_steps
+    assert step.arena_bytes >= 2 * 4000
     given = input_of(1000)
     expected = given
     for _ in range(3):
@@ -131,9 +131,9 @@ def test_a_kernel_with_two_outputs_of_which_one_is_unused() -> None:
     X = te.placeholder((6,), name="X")
     low = te.compute((3,), lambda i: X[i] - 1.0, name="low")
     high = te.compute((3,), lambda i: X[i + 3] + 1.0, name="high")
-    net = Network()
+    net = PartitionBuilder()
     x = net.input("x", (6,))
-    net.group(KernelGroup((), Task([X], [low, high], name="halves"), (x,), ("low", "high")))
+    net.part(KernelPart((), Task([X], [low, high], name="halves"), (x,), ("low", "high")))
     model = compiled(net.partition(net.relu("high", "y")))
     (y,) = Program(model)([np.array([1, 2, 3, 4, -5, 6], FLOAT)])
     assert y.tolist() == [5, 0, 7]
@@ -144,7 +144,7 @@ def test_a_kernel_with_two_outputs_of_which_one_is_unused() -> None:
 
 def test_a_value_lives_as_long_as_the_last_of_its_views() -> None:
     """The product is read by the last kernel, but only under another shape."""
-    net = Network()
+    net = PartitionBuilder()
     x = net.input("x", (4, 8))
     product = net.dense(x, net.constant("w", weights(8, 8)), "product")
     late = net.view(net.view(product, (8, 4), "once"), (32,), "late")
@@ -157,7 +157,7 @@ def test_a_value_lives_as_long_as_the_last_of_its_views() -> None:
 
 
 def test_outputs_that_are_inputs_constants_or_each_other_are_copies() -> None:
-    net = Network()
+    net = PartitionBuilder()
     x = net.input("x", (2, 3))
     y = net.relu(x, "y")
     net.constant("c", np.arange(4, dtype=FLOAT))
@@ -184,7 +184,7 @@ def test_outputs_that_are_inputs_constants_or_each_other_are_copies() -> None:
 
 
 def test_a_network_without_kernels_passes_its_input_on() -> None:
-    net = Network()
+    net = PartitionBuilder()
     model = compiled(net.partition(net.input("x", (3,))))
     assert model.steps == ()
     given = np.ones(3, FLOAT)
@@ -194,7 +194,7 @@ def test_a_network_without_kernels_passes_its_input_on() -> None:
 
 
 def test_an_output_that_later_kernels_read() -> None:
-    net = Network()
+    net = PartitionBuilder()
     y = net.relu(net.input("x", (5,)), "y")
     program = Program(compiled(net.partition(net.add(y, y, "z"), y)))
     z, y_ = program([np.array([-1, 2, -3, 4, 5], FLOAT)])
@@ -207,7 +207,7 @@ def test_an_output_that_later_kernels_read() -> None:
 
 def fallback_network() -> Partition:
     """relu -> (x, then cumulative sum by the evaluator) -> + relu, over a value whose type nobody knows."""
-    net = Network("mixed")
+    net = PartitionBuilder("mixed")
     positive = net.relu(net.input("x", (2, 3)), "positive")
     net.constant("axis", np.array(1, np.int64))
     flat = net.view(positive, (3, 2), "turned")
@@ -226,10 +226,10 @@ def evaluators(node: Node, types: Types) -> Any:
     return {"Mystery": mystery, "CumSum": cumulative_sum}[node.op]
 
 
-def test_fallbacks_run_between_native_segments() -> None:
+def test_fallbacks_run_between_native_steps() -> None:
     model = compiled(fallback_network())
     kinds = [type(step) for step in model.steps]
-    assert kinds == [NativeSegment, FallbackCall, FallbackCall, NativeSegment]
+    assert kinds == [NativeStep, FallbackStep, FallbackStep, NativeStep]
     given = np.array([[1, -2, 3], [4, 5, -6]], FLOAT)
     (y,) = Program(model, fallback=evaluators)([given])
     positive = np.maximum(given, 0)
@@ -238,7 +238,7 @@ def test_fallbacks_run_between_native_segments() -> None:
 
 
 def test_a_fallback_on_the_reference_evaluator_of_onnx() -> None:
-    net = Network()
+    net = PartitionBuilder()
     net.constant("axis", np.array(1, np.int64))
     x = net.relu(net.input("x", (2, 3)), "a")
     net.fallback(Node("CumSum", (x, "axis"), ("sums",), opset=14), TensorType("float32", (2, 3)))
@@ -247,7 +247,7 @@ def test_a_fallback_on_the_reference_evaluator_of_onnx() -> None:
 
 
 def test_a_fallback_may_return_its_operand_and_leave_outputs_out() -> None:
-    net = Network()
+    net = PartitionBuilder()
     x = net.input("x", (3,))
     net.fallback(Node("Odd", (x, ""), ("same", "", "text")), TensorType("float32", (3,)), None, None)
     model = compiled(net.partition("same", "text"))
@@ -276,7 +276,7 @@ def test_fallbacks_are_told_the_types_of_their_outputs() -> None:
 def test_bfloat16_crosses_fallbacks_as_that_type_and_kernels_as_bits() -> None:
     import ml_dtypes
 
-    net = Network()
+    net = PartitionBuilder()
     doubled = net.kernel(
         "twice", [net.input("x", (4,), "bfloat16")], lambda X: te.compute((4,), lambda i: X[i] + X[i], name="d"), "d"
     )
@@ -346,7 +346,7 @@ def test_progress_counts_the_different_kernels() -> None:
 
 
 def many_kernels(count: int) -> Partition:
-    net = Network()
+    net = PartitionBuilder()
     x = net.input("x", (7,))
     for n in range(count):
         x = net.kernel(

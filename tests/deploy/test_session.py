@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.partition.partitions import Network, packing_trace, residual, residual_reference, weights
+from tests.partition.partitions import PartitionBuilder, packing_trace, residual, residual_reference, weights
 from tilewright import te
 from tilewright.deploy.artifact import save
 from tilewright.deploy.compilation import compile_model
@@ -21,7 +21,7 @@ from tilewright.deploy.session import NodeArg
 from tilewright.errors import ArtifactError, CodegenError, KernelArgumentError, TilewrightError, UsageError
 from tilewright.network import InferenceSession
 from tilewright.operators import Node, TensorType
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.target import Target
 
 Types = Sequence[TensorType | None]
@@ -35,7 +35,7 @@ def compiled(partition: Partition, threads: int = 2) -> CompiledModel:
 
 def two_inputs() -> Partition:
     """total = a + b and its positive part; b is the wider type of no use to a."""
-    net = Network("pair")
+    net = PartitionBuilder("pair")
     total = net.add(net.input("a", (2, 3)), net.input("b", (2, 3)), "total")
     return net.partition(total, net.relu(total, "positive"))
 
@@ -110,7 +110,7 @@ def test_inputs_are_copied_where_kernels_cannot_read_them(session: InferenceSess
 
 
 def test_scalars_and_other_types() -> None:
-    net = Network()
+    net = PartitionBuilder()
     n = net.input("n", (), "int64")
     y = net.kernel("next", [n], lambda N: te.compute((), lambda: N[()] + 1, name="next"), "y")
     (result,) = InferenceSession(compiled(net.partition(y))).run(None, {"n": np.array(41)})
@@ -121,7 +121,7 @@ def test_scalars_and_other_types() -> None:
 def test_bfloat16_is_taken_as_such_or_as_bits() -> None:
     import ml_dtypes
 
-    net = Network()
+    net = PartitionBuilder()
     x = net.input("x", (3,), "bfloat16")
     y = net.kernel("twice", [x], lambda X: te.compute((3,), lambda i: X[i] + X[i], name="t"), "y")
     session = InferenceSession(compiled(net.partition(y)))
@@ -180,7 +180,7 @@ def test_a_network_for_another_machine_is_refused() -> None:
 
 
 def test_a_network_without_elements_in_an_input() -> None:
-    net = Network()
+    net = PartitionBuilder()
     x = net.input("x", (0, 3))
     net.fallback(Node("Count", (x,), ("n",)), TensorType("int64", ()))
     with pytest.warns(UserWarning, match="run, slowly, on the reference evaluator of ONNX: Count"):
@@ -193,7 +193,7 @@ def test_a_network_without_elements_in_an_input() -> None:
 
 
 def test_fallbacks_are_counted_in_a_warning_and_may_have_strings() -> None:
-    net = Network("texts")
+    net = PartitionBuilder("texts")
     x = net.input("x", (2,), "string")
     net.fallback(Node("Upper", (x,), ("u",)), TensorType("string", (2,)))
     net.fallback(Node("Upper", ("u",), ("v",)), TensorType("string", (2,)))

@@ -24,7 +24,7 @@ from onnx.backend.test.runner import Runner
 from tilewright import backend
 from tilewright.errors import TilewrightError
 from tilewright.network import partition_network
-from tilewright.partition.groups import Fallback
+from tilewright.partition import Fallback
 
 LISTING = Path(__file__).with_suffix(".txt")
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
@@ -183,10 +183,10 @@ def _falls_back(model: onnx.ModelProto, values: dict[str, Any], constants: dict[
     changed.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in constants.items())
     shapes = {name: np.shape(x) for name, x in values.items() if name not in constants and _is_number(x)}
     try:
-        groups = partition_network(changed, shapes).groups
+        parts = partition_network(changed, shapes).parts
     except TilewrightError:
         return True
-    return any(isinstance(group, Fallback) for group in groups)
+    return any(isinstance(part, Fallback) for part in parts)
 
 
 def _run_listed(case: tuple[str, int]) -> tuple[str, str, Result]:

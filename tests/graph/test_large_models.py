@@ -20,8 +20,7 @@ from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import optimize
 from tilewright.network import compile_network, partition_network
 from tilewright.operators import Call, express
-from tilewright.partition import partition
-from tilewright.partition.groups import Fallback
+from tilewright.partition import Fallback, partition
 from tilewright.te import Tensor
 from tilewright.testing.large_models import KINDS
 from tilewright.testing.partitions import run_partition
@@ -113,15 +112,15 @@ def test_functions_with_long_expressions_are_not_nested_without_end(op: str) -> 
     """A recursion over their expressions would otherwise end in a RecursionError."""
     found = partition_network(chain(op, 120))
     assert 1 < len(found.kernels) < 60
-    assert all(group.task.hash for group in found.kernels)
+    assert all(part.task.hash for part in found.kernels)
 
 
 @pytest.mark.parametrize("op", ["Sum", "Mean", "Max", "Min"])
 def test_thousands_of_operands_fall_back(op: str) -> None:
     proto = model([node(op, ["x"] * 3000, ["y"])], [tensor("x", [2])], ["y"])
-    (group,) = partition_network(proto).groups
-    assert isinstance(group, Fallback)
-    assert "3000 operands" in group.reason
+    (part,) = partition_network(proto).parts
+    assert isinstance(part, Fallback)
+    assert "3000 operands" in part.reason
 
 
 def movements_before_a_scale(length: int) -> list[NodeProto]:

@@ -68,7 +68,7 @@ def run(text: str, folder: Path) -> list[Any]:
 def test_nothing_comes_out_of_nothing(text: str, tmp_path: Path) -> None:
     """And it takes neither a kernel nor the reference evaluator."""
     assert all(result.size == 0 for result in run(text, tmp_path))
-    assert partition_network(onnx.parser.parse_model(HEADER + text)).groups == ()
+    assert partition_network(onnx.parser.parse_model(HEADER + text)).parts == ()
 
 
 @pytest.mark.parametrize(

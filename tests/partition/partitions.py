@@ -1,4 +1,4 @@
-"""Networks cut into groups by hand, for the tests of what comes after the partition."""
+"""Networks cut into parts by hand, for the tests of what comes after the partition."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy.typing as npt
 from tilewright import te
 from tilewright.graph.graph import Graph
 from tilewright.operators import Node, TensorType
-from tilewright.partition.groups import Fallback, Group, KernelGroup, Partition, View
+from tilewright.partition import Fallback, KernelPart, Part, Partition, View
 from tilewright.schedule import Schedule, Trace
 from tilewright.te import Task
 
 Array = npt.NDArray[Any]
 
 
-class Network:
-    """A partition as it is made: each method adds a group and returns the name of the value it computes."""
+class PartitionBuilder:
+    """A partition as it is made: each method adds a part and returns the name of the value it computes."""
 
     def __init__(self, name: str = "net") -> None:
         self.graph = Graph(name, (), (), [], {}, {})
-        self.groups: list[Group] = []
+        self.parts: list[Part] = []
 
     def input(self, name: str, shape: tuple[int, ...], dtype: str = "float32") -> str:
         self.graph.inputs = (*self.graph.inputs, name)
@@ -39,13 +39,13 @@ class Network:
     def kernel(self, name: str, inputs: Sequence[str], body: Callable[..., te.Tensor], output: str) -> str:
         tensors = [self._placeholder(position, value) for position, value in enumerate(inputs)]
         result = body(*tensors)
-        return self.group(KernelGroup((), Task(tensors, [result], name=name), tuple(inputs), (output,)))
+        return self.part(KernelPart((), Task(tensors, [result], name=name), tuple(inputs), (output,)))
 
-    def group(self, group: KernelGroup) -> str:
-        for name, tensor in zip(group.outputs, group.task.outputs, strict=True):
+    def part(self, part: KernelPart) -> str:
+        for name, tensor in zip(part.outputs, part.task.outputs, strict=True):
             self.graph.types[name] = TensorType(tensor.dtype, tensor.shape)
-        self.groups.append(group)
-        return group.outputs[0]
+        self.parts.append(part)
+        return part.outputs[0]
 
     def dense(self, x: str, w: str, output: str) -> str:
         """x @ w."""
@@ -63,18 +63,18 @@ class Network:
         known = self.graph.types[x]
         assert known is not None
         self.graph.types[output] = TensorType(known.dtype, shape)
-        self.groups.append(View(Node("Reshape", (x, ""), (output,)), x, output))
+        self.parts.append(View(Node("Reshape", (x, ""), (output,)), x, output))
         return output
 
     def fallback(self, node: Node, *types: TensorType | None) -> str:
         for name, known in zip(node.outputs, types, strict=True):
             self.graph.types[name] = known
-        self.groups.append(Fallback(node, "there is no tensor expression for it"))
+        self.parts.append(Fallback(node, "there is no tensor expression for it"))
         return node.outputs[0]
 
     def partition(self, *outputs: str) -> Partition:
         self.graph.outputs = outputs
-        return Partition(self.graph, tuple(self.groups))
+        return Partition(self.graph, tuple(self.parts))
 
     def _placeholder(self, position: int, value: str) -> te.Tensor:
         known = self.graph.types[value]
@@ -107,7 +107,7 @@ def weights(*shape: int, seed: int = 0) -> Array:
 
 def residual(width: int = 8, num_blocks: int = 2) -> Partition:
     """x -> (dense, relu, dense, + x) repeated, then a reshape to one row; the weights differ, the tasks are equal."""
-    net = Network("residual")
+    net = PartitionBuilder("residual")
     x = net.input("x", (4, width))
     for n in range(num_blocks):
         first = net.constant(f"w{n}", weights(width, width, seed=2 * n))

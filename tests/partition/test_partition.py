@@ -16,8 +16,7 @@ from tilewright.graph import Graph
 from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import LAST_PASSES, PASSES, optimize
 from tilewright.operators import OWN, Call, Node, TensorType, operator
-from tilewright.partition import partition
-from tilewright.partition.groups import Fallback, Partition, View
+from tilewright.partition import Fallback, Partition, View, partition
 from tilewright.te import Reduce
 from tilewright.testing.partitions import run_partition
 
@@ -52,11 +51,11 @@ def cut(proto: ModelProto, *, optimized: bool = False) -> Partition:
 
 
 def kernels(found: Partition) -> list[str]:
-    return [group.task.name for group in found.kernels]
+    return [part.task.name for part in found.kernels]
 
 
 def views(found: Partition) -> list[View]:
-    return [group for group in found.groups if isinstance(group, View)]
+    return [part for part in found.parts if isinstance(part, View)]
 
 
 def stage_shapes(found: Partition, kernel: int = 0) -> dict[str, tuple[int, ...]]:
@@ -288,8 +287,8 @@ ATTENTION = """(float[2,6,8] x, float[2,1,1,6] mask, float[8,8] Wq, float[8,8] W
 def test_attention_has_no_kernel_that_only_moves(optimized: bool) -> None:
     found = cut(model(ATTENTION), optimized=optimized)
     assert len(found.kernels) == 7
-    assert not any(stage.name.startswith("move") for group in found.kernels for stage in group.task.stages)
-    context = next(group for group in found.kernels if group.outputs == ("c0",))
+    assert not any(stage.name.startswith("move") for part in found.kernels for stage in part.task.stages)
+    context = next(part for part in found.kernels if part.outputs == ("c0",))
     assert context.task.outputs[0].shape == (2, 6, 2, 4)
     assert len(context.task.stages) == 1
 
@@ -386,7 +385,7 @@ def test_the_parts_of_a_split_are_read_where_they_are() -> None:
         )
     )
     assert kernels(found) == ["slice_matmul", "slice_exp_mul"]
-    assert [group.inputs for group in found.kernels] == [("a", "x"), ("x",)]
+    assert [part.inputs for part in found.kernels] == [("a", "x"), ("x",)]
 
 
 def test_padding_goes_into_the_convolution() -> None:
@@ -415,7 +414,7 @@ def test_a_convolution_in_groups_is_tiled_with_what_follows() -> None:
         }"""
     )
     found = cut(proto, optimized=True)
-    (conv,) = [group for group in found.kernels if "conv" in group.task.name]
+    (conv,) = [part for part in found.kernels if "conv" in part.task.name]
     assert [stage.shape for stage in conv.task.stages][-2:] == [(1, 5, 5, 4, 3), (1, 5, 5, 4, 3)]
     for name, tensor in zip((*conv.inputs, *conv.outputs), (*conv.task.inputs, *conv.task.outputs), strict=True):
         known = found.graph.types[name]
@@ -431,7 +430,7 @@ def test_the_phases_of_a_transposed_convolution_are_axes_of_its_result() -> None
         }"""
     )
     found = cut(proto, optimized=True)
-    (conv,) = [group for group in found.kernels if "convtranspose" in group.task.name]
+    (conv,) = [part for part in found.kernels if "convtranspose" in part.task.name]
     assert [stage.shape for stage in conv.task.stages][-2:] == [(1, 3, 2, 3, 2, 6), (1, 3, 2, 3, 2, 6)]
 
 
@@ -524,7 +523,7 @@ def test_a_window_does_not_repeat_what_it_reads() -> None:
         }"""
     )
     found = cut(proto, optimized=True)
-    assert [group.task.name for group in found.kernels if "exp" in group.task.name] == ["exp"]
+    assert [part.task.name for part in found.kernels if "exp" in part.task.name] == ["exp"]
 
 
 def test_maps_that_double_again_and_again_are_several_kernels() -> None:
@@ -540,7 +539,7 @@ def test_many_tensors_are_joined_by_one_kernel(num_tensors: int) -> None:
     inputs = ", ".join(f"float[2,{size}] {name}" for size, name in zip(sizes, names, strict=True))
     text = f"({inputs}) => (float[2,{sum(sizes)}] y) {{ y = Concat <axis = 1> ({', '.join(names)}) }}"
     found = cut(model(text))
-    assert [len(group.inputs) for group in found.kernels] == [num_tensors]
+    assert [len(part.inputs) for part in found.kernels] == [num_tensors]
 
 
 def test_joined_tensors_are_not_joined_again_in_one_loop() -> None:
@@ -569,7 +568,7 @@ def test_reshapes_and_transpositions_of_nothing_are_views() -> None:
         }"""
         )
     )
-    assert [type(group) for group in found.groups] == [View, View]
+    assert [type(part) for part in found.parts] == [View, View]
 
 
 def test_what_has_no_expression_falls_back_and_says_why() -> None:
@@ -583,7 +582,7 @@ def test_what_has_no_expression_falls_back_and_says_why() -> None:
         }"""
         )
     )
-    (fallback,) = [group for group in found.groups if isinstance(group, Fallback)]
+    (fallback,) = [part for part in found.parts if isinstance(part, Fallback)]
     assert fallback.node.op == "NonZero"
     assert fallback.reason == "the type of y is known only when the network runs"
     assert kernels(found) == ["matmul_relu", "add"]
@@ -592,9 +591,9 @@ def test_what_has_no_expression_falls_back_and_says_why() -> None:
 def test_tensors_without_elements_fall_back() -> None:
     graph = Graph("empty", ("x",), ("y",), [Node("Relu", ("x",), ("y",), opset=18)], {}, {})
     graph.types.update(x=TensorType("float32", (0, 3)), y=TensorType("float32", (0, 3)))
-    (group,) = partition(graph).groups
-    assert isinstance(group, Fallback)
-    assert group.reason == "x is a float32 tensor of shape (0, 3), which kernels do not hold"
+    (part,) = partition(graph).parts
+    assert isinstance(part, Fallback)
+    assert part.reason == "x is a float32 tensor of shape (0, 3), which kernels do not hold"
 
 
 @operator("Mistyped", domain=OWN)
@@ -606,9 +605,9 @@ def _mistyped(call: Call) -> te.Tensor:
 def test_an_expression_of_another_type_than_the_graph_says_is_not_used() -> None:
     graph = Graph("mistyped", ("x",), ("y",), [Node("Mistyped", ("x",), ("y",), domain=OWN)], {}, {})
     graph.types.update(x=TensorType("float32", (3, 3)), y=TensorType("float32", (3, 3)))
-    (group,) = partition(graph).groups
-    assert isinstance(group, Fallback)
-    assert "gives float32(2, 2) for y" in group.reason
+    (part,) = partition(graph).parts
+    assert isinstance(part, Fallback)
+    assert "gives float32(2, 2) for y" in part.reason
 
 
 def test_several_outputs_of_a_node_come_from_one_kernel() -> None:
@@ -620,7 +619,7 @@ def test_several_outputs_of_a_node_come_from_one_kernel() -> None:
         }"""
         )
     )
-    assert [group.outputs for group in found.kernels] == [("m", "places"), ("y",)]
+    assert [part.outputs for part in found.kernels] == [("m", "places"), ("y",)]
 
 
 def test_nodes_that_nobody_reads_are_left_out() -> None:

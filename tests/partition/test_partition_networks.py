@@ -1,4 +1,4 @@
-"""The networks of the zoo cut into kernels: how many they take, and that the groups can run one after the other."""
+"""The networks of the zoo cut into kernels: how many they take, and that the parts can run one after the other."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from tilewright import zoo
 from tilewright.graph.onnx import load_model
 from tilewright.graph.passes import LAST_PASSES, PASSES, optimize
 from tilewright.network import partition_network
-from tilewright.partition import partition
-from tilewright.partition.groups import Fallback, KernelGroup, Partition, View
+from tilewright.partition import Fallback, KernelPart, Partition, View, partition
 from tilewright.testing.partitions import run_partition
 from tilewright.testing.random_graphs.networks import random_network
 
@@ -34,11 +33,11 @@ _partition = functools.cache(lambda name: partition_network(f"zoo:{name}"))
 
 def written(found: Partition) -> list[str]:
     names: list[str] = []
-    for group in found.groups:
-        if isinstance(group, KernelGroup):
-            names += group.outputs
+    for part in found.parts:
+        if isinstance(part, KernelPart):
+            names += part.outputs
         else:
-            names += [group.output] if isinstance(group, View) else [name for name in group.node.outputs if name]
+            names += [part.output] if isinstance(part, View) else [name for name in part.node.outputs if name]
     return names
 
 
@@ -47,25 +46,25 @@ def test_networks_take_few_kernels_and_no_fallback(name: str) -> None:
     found = _partition(name)
     assert (len(found.kernels), len(found.tasks)) == SIZES[name]
     assert sum(item.weight for item in found.tasks) == len(found.kernels)
-    assert not any(isinstance(group, Fallback) for group in found.groups)
+    assert not any(isinstance(part, Fallback) for part in found.parts)
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_nothing_is_moved_but_at_the_border(name: str) -> None:
     found = _partition(name)
-    moving = [group for group in found.kernels if len(group.nodes) == 1 and group.nodes[0].op == "Transpose"]
+    moving = [part for part in found.kernels if len(part.nodes) == 1 and part.nodes[0].op == "Transpose"]
     border = {*found.graph.inputs, *found.graph.outputs}
-    assert all(border.intersection((*group.inputs, *group.outputs)) for group in moving)
+    assert all(border.intersection((*part.inputs, *part.outputs)) for part in moving)
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_groups_run_in_order_and_write_each_value_once(name: str) -> None:
     found = _partition(name)
     known = {*found.graph.inputs, *found.graph.constants}
-    for group in found.groups:
-        inputs = group.inputs if isinstance(group, KernelGroup) else tuple(filter(None, group.node.inputs))
+    for part in found.parts:
+        inputs = part.inputs if isinstance(part, KernelPart) else tuple(filter(None, part.node.inputs))
         assert known.issuperset(inputs)
-        known |= set(written(Partition(found.graph, (group,))))
+        known |= set(written(Partition(found.graph, (part,))))
     assert known.issuperset(found.graph.outputs)
     assert set(Counter(written(found)).values()) == {1}
 
@@ -73,10 +72,8 @@ def test_groups_run_in_order_and_write_each_value_once(name: str) -> None:
 @pytest.mark.parametrize("name", SIZES)
 def test_tasks_have_the_types_of_the_graph(name: str) -> None:
     found = _partition(name)
-    for group in found.kernels:
-        for value, tensor in zip(
-            (*group.inputs, *group.outputs), (*group.task.inputs, *group.task.outputs), strict=True
-        ):
+    for part in found.kernels:
+        for value, tensor in zip((*part.inputs, *part.outputs), (*part.task.inputs, *part.task.outputs), strict=True):
             known = found.graph.types[value]
             assert known is not None
             assert (known.dtype, known.shape) == (tensor.dtype, tensor.shape)

@@ -87,7 +87,7 @@ def c_name(name: str) -> str:
 def describe(compiled: CompiledNetwork) -> list[str]:
     """The kernels, where their programs come from, and what has no kernel."""
     model = compiled.model
-    num_calls = sum(len(segment.calls) for segment in model.segments)
+    num_calls = sum(len(step.calls) for step in model.native_steps)
     lines = [
         f"kernels: {len(model.kernels)}, called {num_calls} times; {compiled.origin}",
         f"target: {model.target}, up to {model.threads} threads",

@@ -13,7 +13,7 @@ from tilewright.cli.run import check_compiled, print_profile, random_inputs, ses
 from tilewright.errors import OpenDimensionsError, UsageError
 
 if TYPE_CHECKING:
-    from tilewright.partition.groups import Partition
+    from tilewright.partition import Partition
     from tilewright.schedule import Schedule, Stage
     from tilewright.space import Knob, Sketch
     from tilewright.te import Task
@@ -117,18 +117,18 @@ def _print_network(arguments: argparse.Namespace) -> None:
 
 def describe_network(partition: Partition) -> str:
     """What goes in and out, how many kernels it takes, and what has none."""
-    from tilewright.partition.groups import Fallback, View
+    from tilewright.partition import Fallback, View
 
     graph, tasks = partition.graph, partition.tasks
-    fallbacks = [group for group in partition.groups if isinstance(group, Fallback)]
-    num_views = sum(isinstance(group, View) for group in partition.groups)
+    fallbacks = [part for part in partition.parts if isinstance(part, Fallback)]
+    num_views = sum(isinstance(part, View) for part in partition.parts)
     lines = [f"network {graph.name}"]
     for what, names in (("input", graph.inputs), ("output", graph.outputs)):
         lines += [f"{what} {name}: {_describe_type(partition, name)}" for name in names]
     lines.append(f"kernels {len(partition.kernels)}, of {len(tasks)} tasks; views {num_views}")
     lines.append(f"flop {sum(item.weight * item.task.flop for item in tasks):.4g}")
     lines.append(f"fallbacks {len(fallbacks)}" + (", by the reference evaluator of ONNX" if fallbacks else ""))
-    lines += [f"  {group.node}: {group.reason}" for group in fallbacks]
+    lines += [f"  {part.node}: {part.reason}" for part in fallbacks]
     return "\n".join(lines)
 
 

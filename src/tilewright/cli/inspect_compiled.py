@@ -23,9 +23,9 @@ def describe_file(path: str) -> str:
 
 def describe_model(model: CompiledModel) -> list[str]:
     """What goes in and out, the kernels, the memory, and what has no kernel."""
-    calls = Counter(call.kernel for segment in model.segments for call in segment.calls)
+    calls = Counter(call.kernel for step in model.native_steps for call in step.calls)
     num_code = sum(len(kernel.object_code) for kernel in model.kernels)
-    arena = max((segment.arena_bytes for segment in model.segments), default=0)
+    arena = max((step.arena_bytes for step in model.native_steps), default=0)
     lines = [f"target {model.target}, up to {_count(model.threads, 'thread')}"]
     lines += [f"input {value.name}: {_describe_type(value.type)}" for value in model.inputs]
     lines += [f"output {output.name}: {_describe_type(output.type)}" for output in model.outputs]

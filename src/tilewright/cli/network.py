@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from tilewright.network import CompiledNetwork
-    from tilewright.partition.groups import Partition
+    from tilewright.partition import Partition
     from tilewright.target import Target
 
 _ZOO = "zoo:"

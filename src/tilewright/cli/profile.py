@@ -75,10 +75,10 @@ class _Part:
 
 def _parts(model: CompiledModel) -> Iterator[_Part]:
     """What is timed, in the order in which it is."""
-    from tilewright.deploy.compiled import FallbackCall
+    from tilewright.deploy.compiled import FallbackStep
 
     for step in model.steps:
-        if isinstance(step, FallbackCall):
+        if isinstance(step, FallbackStep):
             yield _Part(f"{step.node.op} (no kernel)")
             continue
         for call in step.calls:

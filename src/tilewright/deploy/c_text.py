@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
-from tilewright.deploy.compiled import CompiledModel, NativeSegment, Output, Place, Slot
+from tilewright.deploy.compiled import CompiledModel, NativeStep, Output, Place, Slot
 from tilewright.operators import TensorType
 from tilewright.te import DTYPES
 from tilewright.version import __version__
@@ -47,20 +47,20 @@ class CText:
 
     def source(self) -> str:
         model = self.model
-        segment = next(iter(model.segments), NativeSegment((), (), (), 0))
-        slots = [slot for call in segment.calls for slot in call.slots]
-        used = [model.kernels[call.kernel] for call in segment.calls]
+        step = next(iter(model.native_steps), NativeStep((), (), (), 0))
+        slots = [slot for call in step.calls for slot in call.slots]
+        used = [model.kernels[call.kernel] for call in step.calls]
         return self._fill(
             "model.c",
             kernels="".join(f"extern int32_t {kernel.symbol}{_KERNEL_ARGUMENTS};\n" for kernel in model.kernels),
             slots=_lines(map(_slot, slots)),
-            steps=_lines(self._steps(segment)),
+            steps=_lines(self._steps(step)),
             weights=_lines(f"{self.name}_weights + {offset}" for offset in self.weight_offsets),
-            num_steps=len(segment.calls),
-            max_slots=max((len(call.slots) for call in segment.calls), default=0),
-            arena_bytes=segment.arena_bytes,
+            num_steps=len(step.calls),
+            max_slots=max((len(call.slots) for call in step.calls), default=0),
+            arena_bytes=step.arena_bytes,
             scratch_bytes=max((kernel.scratch_bytes for kernel in used), default=0),
-            arrays=self._argument_arrays(segment),
+            arrays=self._argument_arrays(step),
             copies="".join(
                 self._copy(position, output) for position, output in enumerate(model.outputs) if output.is_copied
             ),
@@ -88,17 +88,17 @@ class CText:
         known = {"name": self.name, "upper": self._upper, "version": __version__}
         return Template(text).substitute(known | values, title=_plain_text(self.model.name))
 
-    def _steps(self, segment: NativeSegment) -> Iterable[str]:
+    def _steps(self, step: NativeStep) -> Iterable[str]:
         first_slot = 0
-        for call in segment.calls:
+        for call in step.calls:
             symbol = self.model.kernels[call.kernel].symbol
             yield f"{{{symbol}, {first_slot}, {len(call.slots)}, {call.workspace_offset}}}"
             first_slot += len(call.slots)
 
-    def _argument_arrays(self, segment: NativeSegment) -> str:
-        """The arrays of the segment are inputs and outputs of the network, since there are no fallbacks."""
-        inputs = [self._input(value.name) for value in segment.inputs]
-        outputs = [self._output(value.name) for value in segment.outputs]
+    def _argument_arrays(self, step: NativeStep) -> str:
+        """The arrays of the step are inputs and outputs of the network, since there are no fallbacks."""
+        inputs = [self._input(value.name) for value in step.inputs]
+        outputs = [self._output(value.name) for value in step.outputs]
         return "".join(f"    arrays[{n}] = (void *){array};\n" for n, array in enumerate(inputs + outputs))
 
     def _copy(self, position: int, output: Output) -> str:

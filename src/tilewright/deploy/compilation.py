@@ -15,9 +15,9 @@ from tilewright.codegen.native import LoadedObject
 from tilewright.deploy.compiled import CompiledModel, KernelCode, KernelMemory, Value
 from tilewright.deploy.kernel_workers import CompiledJob, DefaultTrace, KernelJob, compile_kernels, try_job
 from tilewright.deploy.memory_plan import ALIGNMENT
-from tilewright.deploy.segments import PlacedKernel, cut_into_steps
+from tilewright.deploy.steps import PlacedKernel, cut_into_steps
 from tilewright.errors import TilewrightError
-from tilewright.partition.groups import KernelGroup, Partition
+from tilewright.partition import KernelPart, Partition
 from tilewright.records import RecordedPrograms
 from tilewright.runtime import Argument, KernelSpec, PackSpec
 from tilewright.runtime.aligned_arrays import aligned_empty
@@ -128,11 +128,11 @@ class _Constants:
         self.weights: list[npt.NDArray[Any]] = []
         self.constants: list[npt.NDArray[Any]] = []
 
-    def weight(self, name: str, group: KernelGroup, position: int) -> int:
-        packer = self._packing.packer(group.task, position)
-        key = (name,) if packer is None else (name, group.task.hash, str(position))
+    def weight(self, name: str, part: KernelPart, position: int) -> int:
+        packer = self._packing.packer(part.task, position)
+        key = (name,) if packer is None else (name, part.task.hash, str(position))
         if key not in self._indices:
-            tensor = group.task.inputs[position]
+            tensor = part.task.inputs[position]
             plain = _as_stored(self._plain[name], tensor.dtype).reshape(tensor.shape)
             self._indices[key] = len(self.weights)
             self.weights.append(plain if packer is None else packer(plain))

@@ -1,6 +1,6 @@
 """`CompiledModel`: a network as plain data, ready to run or to be written to a file.
 
-It is an ordered list of steps. A native segment is a run of kernel calls, with every address but those of its arrays
+It is an ordered list of steps. A native step is a run of kernel calls, with every address but those of its arrays
 decided; a fallback is a node that the reference evaluator of ONNX runs. Between steps values are arrays, by name. A
 view has no step: what reads it reads the array of its input, under another shape.
 """
@@ -25,7 +25,7 @@ class Place(IntEnum):
 
 
 class Slot(NamedTuple):
-    """An argument of a kernel: an array of the segment or a weight by index, or an offset in the arena in bytes."""
+    """An argument of a kernel: an array of the step or a weight by index, or an offset in the arena in bytes."""
 
     place: Place
     position: int
@@ -72,7 +72,7 @@ class KernelCall:
 
 
 @dataclass(frozen=True, slots=True)
-class NativeSegment:
+class NativeStep:
     """Kernel calls without Python in between. Its arguments are the arrays `inputs` and then `outputs`."""
 
     inputs: tuple[Value, ...]
@@ -91,7 +91,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class FallbackCall:
+class FallbackStep:
     """A node for the reference evaluator; an operand is None where an optional input was left out."""
 
     node: Node
@@ -112,7 +112,7 @@ class Output:
         return self.operand.type
 
 
-ModelStep: TypeAlias = NativeSegment | FallbackCall
+ModelStep: TypeAlias = NativeStep | FallbackStep
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,9 +144,9 @@ class CompiledModel:
         return self.target.partition("-mtriple=")[2].partition("-")[0]
 
     @property
-    def fallbacks(self) -> tuple[FallbackCall, ...]:
-        return tuple(step for step in self.steps if isinstance(step, FallbackCall))
+    def fallbacks(self) -> tuple[FallbackStep, ...]:
+        return tuple(step for step in self.steps if isinstance(step, FallbackStep))
 
     @property
-    def segments(self) -> tuple[NativeSegment, ...]:
-        return tuple(step for step in self.steps if isinstance(step, NativeSegment))
+    def native_steps(self) -> tuple[NativeStep, ...]:
+        return tuple(step for step in self.steps if isinstance(step, NativeStep))

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from tilewright.deploy.compiled import (
     CompiledModel,
-    FallbackCall,
+    FallbackStep,
     KernelCall,
     KernelCode,
     KernelMemory,
     ModelStep,
-    NativeSegment,
+    NativeStep,
     Operand,
     Output,
     Place,
@@ -141,7 +141,7 @@ def _sizes(data: Field) -> tuple[int, ...]:
 
 
 def _step_to_json(step: ModelStep) -> Json:
-    if isinstance(step, FallbackCall):
+    if isinstance(step, FallbackStep):
         operands = [None if operand is None else _operand_to_json(operand) for operand in step.operands]
         return {
             "kind": "fallback",
@@ -171,8 +171,8 @@ def _step_from_json(data: Field) -> ModelStep:
             None if operand.optional() is None else _operand_from_json(operand) for operand in data["operands"].items()
         )
         output_types = tuple(_type_from_json(known) for known in data["output_types"].items())
-        return FallbackCall(_node_from_json(data["node"]), operands, output_types)
-    return NativeSegment(
+        return FallbackStep(_node_from_json(data["node"]), operands, output_types)
+    return NativeStep(
         inputs=_values_from_json(data["inputs"]),
         outputs=_values_from_json(data["outputs"]),
         calls=tuple(

@@ -1,7 +1,7 @@
 """Whether the parts of a compiled model fit together: checked of a file before any of its code runs.
 
 Every value is written before it is read, and is read as what it was written as; every argument of a kernel lies in
-memory of just the size that the kernel touches (`segment_checks`).
+memory of just the size that the kernel touches (`native_step_checks`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from tilewright.deploy.compiled import CompiledModel, FallbackCall, NativeSegment, Operand, Value
-from tilewright.deploy.segment_checks import MisfitError, check_calls
+from tilewright.deploy.compiled import CompiledModel, FallbackStep, NativeStep, Operand, Value
+from tilewright.deploy.native_step_checks import MisfitError, check_calls
 from tilewright.errors import ArtifactError
 from tilewright.operators import TensorType
 from tilewright.te import DTYPES
@@ -37,10 +37,10 @@ class _Flow:
         for value in self._model.inputs:
             self._define(value.name, value.type, "an input")
         for number, step in enumerate(self._model.steps):
-            if isinstance(step, FallbackCall):
+            if isinstance(step, FallbackStep):
                 self._check_fallback(step, f"step {number}")
             else:
-                self._check_segment(step, f"step {number}")
+                self._check_native_step(step, f"step {number}")
         self._check_outputs()
 
     def _define(self, name: str, known: TensorType | None, where: str) -> None:
@@ -48,7 +48,7 @@ class _Flow:
             raise MisfitError(f"{where} must have a name of its own, got {name!r}")
         self._types[name] = known
 
-    def _check_fallback(self, call: FallbackCall, where: str) -> None:
+    def _check_fallback(self, call: FallbackStep, where: str) -> None:
         node = call.node
         if [operand is not None for operand in call.operands] != [name != "" for name in node.inputs]:
             raise MisfitError(
@@ -84,15 +84,15 @@ class _Flow:
         array = constants[operand.constant]
         return TensorType("string" if array.dtype == np.object_ else array.dtype.name, array.shape)
 
-    def _check_segment(self, segment: NativeSegment, where: str) -> None:
-        for value in segment.inputs:
-            self._check_segment_input(value, where)
-        for value in segment.outputs:
+    def _check_native_step(self, step: NativeStep, where: str) -> None:
+        for value in step.inputs:
+            self._check_native_input(value, where)
+        for value in step.outputs:
             self._define(value.name, value.type, f"an output of {where}")
-        sizes = [_nbytes(value, where) for value in (*segment.inputs, *segment.outputs)]
-        check_calls(self._model, segment, sizes, where)
+        sizes = [_nbytes(value, where) for value in (*step.inputs, *step.outputs)]
+        check_calls(self._model, step, sizes, where)
 
-    def _check_segment_input(self, value: Value, where: str) -> None:
+    def _check_native_input(self, value: Value, where: str) -> None:
         if value.name not in self._types:
             raise MisfitError(f"{where} reads {value.name!r}, which nothing before it gives")
         known = self._types[value.name]

@@ -1,7 +1,7 @@
 """`Program`: a compiled network that is called on arrays.
 
-The kernels of all segments are loaded as one library. Each segment is one native call; without fallbacks there is one
-segment, so that a run of the network is one call from Python.
+The kernels of all native steps are loaded as one library. Each such step is one call; without fallbacks there is one
+step, so that a run of the network is one call from Python.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from tilewright.deploy.compiled import CompiledModel, FallbackCall, ModelStep, NativeSegment, Operand, Value
+from tilewright.deploy.compiled import CompiledModel, FallbackStep, ModelStep, NativeStep, Operand, Value
 from tilewright.errors import ModelError
 from tilewright.operators import Node, TensorType
 from tilewright.runtime._native import NativeProgram
@@ -59,7 +59,7 @@ class Program:
         types = _kernel_input_types(model)
         self._steps: list[_Step] = [
             _FallbackStep(step, model, make(step.node, step.output_types), types)
-            if isinstance(step, FallbackCall)
+            if isinstance(step, FallbackStep)
             else _NativeStep(step, model, entries, threads or model.threads, loaded)
             for step in model.steps
         ]
@@ -94,37 +94,37 @@ class Program:
 
 
 def _too_large(model: CompiledModel) -> ModelError:
-    largest = max((segment.arena_bytes + _output_bytes(segment) for segment in model.segments), default=0)
+    largest = max((step.arena_bytes + _output_bytes(step) for step in model.native_steps), default=0)
     return ModelError(
         f"network {model.name} does not fit into the memory of this process: its kernels alone take "
         f"{largest / 2**30:.1f} GiB at once; compile it for smaller inputs, or give it more memory"
     )
 
 
-def _output_bytes(segment: NativeSegment) -> int:
-    return sum(_storage(value)[2] for value in segment.outputs)
+def _output_bytes(step: NativeStep) -> int:
+    return sum(_storage(value)[2] for value in step.outputs)
 
 
 class _NativeStep:
-    """A native segment: one call."""
+    """A native step: one call."""
 
     def __init__(
-        self, segment: NativeSegment, model: CompiledModel, entries: Sequence[int], threads: int, keepalive: object
+        self, step: NativeStep, model: CompiledModel, entries: Sequence[int], threads: int, keepalive: object
     ) -> None:
-        self._inputs = [value.name for value in segment.inputs]
-        self._outputs = [value.name for value in segment.outputs]
-        self._new_outputs = [_storage(value) for value in segment.outputs]
-        kernels = [model.kernels[call.kernel] for call in segment.calls]
+        self._inputs = [value.name for value in step.inputs]
+        self._outputs = [value.name for value in step.outputs]
+        self._new_outputs = [_storage(value) for value in step.outputs]
+        kernels = [model.kernels[call.kernel] for call in step.calls]
         self._kernel_names = [kernel.name for kernel in kernels]
         self._native = NativeProgram(
             model.name,
             tuple(
-                [_described(value, is_output=False) for value in segment.inputs]
-                + [_described(value, is_output=True) for value in segment.outputs]
+                [_described(value, is_output=False) for value in step.inputs]
+                + [_described(value, is_output=True) for value in step.outputs]
             ),
             model.weights,
-            tuple((entries[call.kernel], call.workspace_offset, call.slots) for call in segment.calls),
-            segment.arena_bytes,
+            tuple((entries[call.kernel], call.workspace_offset, call.slots) for call in step.calls),
+            step.arena_bytes,
             max((kernel.scratch_bytes for kernel in kernels), default=0),
             threads,
             keepalive,
@@ -147,7 +147,7 @@ class _FallbackStep:
     """A node on the reference evaluator."""
 
     def __init__(
-        self, call: FallbackCall, model: CompiledModel, evaluate: Evaluator, types: Mapping[str, TensorType]
+        self, call: FallbackStep, model: CompiledModel, evaluate: Evaluator, types: Mapping[str, TensorType]
     ) -> None:
         """`types` are those of the values that kernels read."""
         self._call = call
@@ -231,7 +231,7 @@ def _bits(result: Any) -> Any:
 
 
 def _kernel_input_types(model: CompiledModel) -> dict[str, TensorType]:
-    return {value.name: _type(value) for segment in model.segments for value in segment.inputs}
+    return {value.name: _type(value) for step in model.native_steps for value in step.inputs}
 
 
 def _last_uses(model: CompiledModel) -> list[list[str]]:
@@ -249,7 +249,7 @@ def _last_uses(model: CompiledModel) -> list[list[str]]:
 
 def _names(step: ModelStep) -> list[str]:
     """The arrays that a step reads or writes."""
-    if isinstance(step, NativeSegment):
+    if isinstance(step, NativeStep):
         return [value.name for value in (*step.inputs, *step.outputs)]
     read = [operand.name for operand in step.operands if operand is not None and operand.constant is None]
     return [*read, *(name for name in step.node.outputs if name)]

@@ -4,7 +4,7 @@
 inputs for any model.
 """
 
-from tilewright.zoo.networks import NETWORKS, Network, build, names
+from tilewright.zoo.networks import NETWORKS, ZooNetwork, build, names
 from tilewright.zoo.sample import inputs, inputs_for
 
-__all__ = ["NETWORKS", "Network", "build", "inputs", "inputs_for", "names"]
+__all__ = ["NETWORKS", "ZooNetwork", "build", "inputs", "inputs_for", "names"]

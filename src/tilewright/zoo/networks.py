@@ -17,7 +17,7 @@ from tilewright.zoo.vgg import vgg16
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class ZooNetwork:
     """A network that the package can write. `make` takes the batch and the seed of the weights."""
 
     name: str
@@ -25,18 +25,20 @@ class Network:
     make: Callable[[int, int], ModelProto]
 
 
-NETWORKS: dict[str, Network] = {
+NETWORKS: dict[str, ZooNetwork] = {
     network.name: network
     for network in (
-        Network("resnet18", "classifies images of 224x224: 18 layers of 3x3 convolutions with shortcuts", resnet18),
-        Network("resnet50", "classifies images of 224x224: 50 layers, most of them 1x1 convolutions", resnet50),
-        Network("mobilenet_v2", "classifies images of 224x224: depthwise and 1x1 convolutions", mobilenet_v2),
-        Network("vgg16", "classifies images of 224x224: 3x3 convolutions and large dense layers", vgg16),
-        Network("inception_v3", "classifies images of 299x299: convolutions of many shapes side by side", inception_v3),
-        Network("resnet3d_18", "classifies video of 16 frames of 112x112: 3x3x3 convolutions", resnet3d_18),
-        Network("dcgan", "makes images of 64x64 from 100 numbers: transposed convolutions", dcgan),
-        Network("bert_tiny", "encodes 128 tokens: 2 layers, 128 wide, 2 heads", bert_tiny),
-        Network("bert_base", "encodes 128 tokens: 12 layers, 768 wide, 12 heads", bert_base),
+        ZooNetwork("resnet18", "classifies images of 224x224: 18 layers of 3x3 convolutions with shortcuts", resnet18),
+        ZooNetwork("resnet50", "classifies images of 224x224: 50 layers, most of them 1x1 convolutions", resnet50),
+        ZooNetwork("mobilenet_v2", "classifies images of 224x224: depthwise and 1x1 convolutions", mobilenet_v2),
+        ZooNetwork("vgg16", "classifies images of 224x224: 3x3 convolutions and large dense layers", vgg16),
+        ZooNetwork(
+            "inception_v3", "classifies images of 299x299: convolutions of many shapes side by side", inception_v3
+        ),
+        ZooNetwork("resnet3d_18", "classifies video of 16 frames of 112x112: 3x3x3 convolutions", resnet3d_18),
+        ZooNetwork("dcgan", "makes images of 64x64 from 100 numbers: transposed convolutions", dcgan),
+        ZooNetwork("bert_tiny", "encodes 128 tokens: 2 layers, 128 wide, 2 heads", bert_tiny),
+        ZooNetwork("bert_base", "encodes 128 tokens: 12 layers, 768 wide, 12 heads", bert_base),
     )
 }
 

@@ -13,7 +13,7 @@ from tests.graph.onnx.exporter_models import EXPORTS
 from tests.graph.onnx_models import model, node, random, tensor
 from tilewright.graph.onnx import load_model
 from tilewright.network import partition_network
-from tilewright.partition.groups import Fallback, Partition
+from tilewright.partition import Fallback, Partition
 from tilewright.testing.partitions import run_partition
 
 
@@ -39,7 +39,7 @@ def inputs_of(partition: Partition) -> dict[str, Any]:
 
 
 def fallbacks(partition: Partition) -> dict[str, str]:
-    return {group.node.op: group.reason for group in partition.groups if isinstance(group, Fallback)}
+    return {part.node.op: part.reason for part in partition.parts if isinstance(part, Fallback)}
 
 
 @pytest.mark.parametrize("name", EXPORTS)

@@ -11,7 +11,7 @@ import numpy as np
 import onnx.parser
 
 from tilewright.network import partition_network
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.records import Names, Record, TaskLine, names_of
 from tilewright.schedule import Trace
 from tilewright.space import SpaceOptions, derive

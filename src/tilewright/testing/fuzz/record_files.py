@@ -24,7 +24,7 @@ from tilewright.deploy.compilation import compile_model
 from tilewright.deploy.compiled import CompiledModel
 from tilewright.errors import TilewrightError
 from tilewright.network import InferenceSession, recorded_programs
-from tilewright.partition.groups import Partition
+from tilewright.partition import Partition
 from tilewright.records import RecordLog, read_ansor_log, read_records, read_tasks
 from tilewright.space import SpaceOptions, derive
 from tilewright.te import Task

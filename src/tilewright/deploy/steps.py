@@ -1,7 +1,7 @@
-"""From a partition to steps: runs of kernels become native segments, and every value gets its place.
+"""From a partition to steps: runs of kernels become native steps, and every value gets its place.
 
 Views vanish here: a value stands for the bytes of its root, the value that was computed, fed or constant before any
-reshape. Values that leave a segment are arrays; all others lie in its arena, as do the workspaces of its kernels.
+reshape. Values that leave a native step are arrays; all others lie in its arena, as do the workspaces of its kernels.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from tilewright.deploy.compiled import (
-    FallbackCall,
+    FallbackStep,
     KernelCall,
     ModelStep,
-    NativeSegment,
+    NativeStep,
     Operand,
     Output,
     Place,
@@ -24,16 +24,16 @@ from tilewright.deploy.compiled import (
 )
 from tilewright.deploy.memory_plan import Block, plan_memory
 from tilewright.operators import Node, TensorType
-from tilewright.partition.groups import Fallback, KernelGroup, Partition, View
+from tilewright.partition import Fallback, KernelPart, Partition, View
 from tilewright.te import DTYPES
 
-_Run: TypeAlias = "list[KernelGroup] | Fallback"
+_Run: TypeAlias = "list[KernelPart] | Fallback"
 _FOREVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedKernel:
-    """What a segment has to know of a kernel: its index in the model, and the workspace of a call."""
+    """What a native step has to know of a kernel: its index in the model, and the workspace of a call."""
 
     index: int
     workspace_bytes: int
@@ -42,7 +42,7 @@ class PlacedKernel:
 class ConstantTable(Protocol):
     """Gives each constant that is read its index."""
 
-    def weight(self, name: str, group: KernelGroup, position: int) -> int:
+    def weight(self, name: str, part: KernelPart, position: int) -> int:
         """The index among the weights, in the form that the kernel reads as its input at `position`."""
 
     def constant(self, name: str) -> int:
@@ -59,7 +59,7 @@ def cut_into_steps(
         if isinstance(run, Fallback):
             steps.append(scope.fallback(run.node))
         else:
-            steps.append(_Segment(scope, number, run).build(kernels))
+            steps.append(_NativeStepBuilder(scope, number, run).build(kernels))
     return tuple(steps), scope.outputs()
 
 
@@ -90,9 +90,9 @@ class _Scope:
             return Operand("", self.constants.constant(root), type_)
         return Operand(root, None, type_)
 
-    def fallback(self, node: Node) -> FallbackCall:
+    def fallback(self, node: Node) -> FallbackStep:
         operands = tuple(self.operand(name) for name in node.inputs)
-        return FallbackCall(node, operands, tuple(self.graph.types.get(name) for name in node.outputs))
+        return FallbackStep(node, operands, tuple(self.graph.types.get(name) for name in node.outputs))
 
     def outputs(self) -> tuple[Output, ...]:
         returned = set(self.graph.inputs) | set(self.graph.constants)
@@ -115,83 +115,83 @@ class _Scope:
 
 def _roots(partition: Partition) -> dict[str, str]:
     roots: dict[str, str] = {}
-    for group in partition.groups:
-        if isinstance(group, View):
-            roots[group.output] = roots.get(group.input, group.input)
+    for part in partition.parts:
+        if isinstance(part, View):
+            roots[part.output] = roots.get(part.input, part.input)
     return roots
 
 
 def _runs(partition: Partition) -> list[_Run]:
     """Kernels that follow each other together, and each fallback alone."""
     runs: list[_Run] = []
-    for group in partition.groups:
-        if isinstance(group, Fallback):
-            runs.append(group)
-        elif isinstance(group, KernelGroup):
+    for part in partition.parts:
+        if isinstance(part, Fallback):
+            runs.append(part)
+        elif isinstance(part, KernelPart):
             if runs and isinstance(runs[-1], list):
-                runs[-1].append(group)
+                runs[-1].append(part)
             else:
-                runs.append([group])
+                runs.append([part])
     return runs
 
 
 def _reads(run: _Run) -> Iterable[str]:
     if isinstance(run, Fallback):
         return [name for name in run.node.inputs if name]
-    return [name for group in run for name in group.inputs]
+    return [name for part in run for name in part.inputs]
 
 
 @dataclass(slots=True)
-class _Segment:
-    """One native segment as it is built: first the lifetimes of its values, then their places."""
+class _NativeStepBuilder:
+    """One native step as it is built: first the lifetimes of its values, then their places."""
 
     scope: _Scope
     number: int
-    groups: Sequence[KernelGroup]
+    parts: Sequence[KernelPart]
     _inputs: dict[str, None] = field(default_factory=dict, init=False)
-    _first: dict[str, int] = field(default_factory=dict, init=False)  # the step that writes each root
-    _last: dict[str, int] = field(default_factory=dict, init=False)  # the last step that reads or writes it
+    _first: dict[str, int] = field(default_factory=dict, init=False)  # the call that writes each root
+    _last: dict[str, int] = field(default_factory=dict, init=False)  # the last call that reads or writes it
 
-    def build(self, kernels: Mapping[str, PlacedKernel]) -> NativeSegment:
+    def build(self, kernels: Mapping[str, PlacedKernel]) -> NativeStep:
         self._find_lifetimes()
         leaving = [root for root in self._first if self.scope.is_read_after(root, self.number)]
         staying = [root for root in self._first if not self.scope.is_read_after(root, self.number)]
         blocks = [Block(_nbytes(self._type(root)), self._first[root], self._last[root]) for root in staying]
-        used = [kernels[group.task.hash] for group in self.groups]
-        workspaces = [step for step, kernel in enumerate(used) if kernel.workspace_bytes]
-        plan = plan_memory(blocks + [Block(used[step].workspace_bytes, step, step) for step in workspaces])
+        used = [kernels[part.task.hash] for part in self.parts]
+        workspaces = [call for call, kernel in enumerate(used) if kernel.workspace_bytes]
+        plan = plan_memory(blocks + [Block(used[call].workspace_bytes, call, call) for call in workspaces])
         offsets = dict(zip(workspaces, plan.offsets[len(blocks) :], strict=True))
         slots = {name: Slot(Place.ARGUMENT, position) for position, name in enumerate([*self._inputs, *leaving])}
         slots |= {name: Slot(Place.ARENA, offset) for name, offset in zip(staying, plan.offsets, strict=False)}
-        return NativeSegment(
+        return NativeStep(
             inputs=tuple(Value(name, self._type(name)) for name in self._inputs),
             outputs=tuple(Value(name, self._type(name)) for name in leaving),
             calls=tuple(
-                KernelCall(kernel.index, self._slots(group, slots), offsets.get(step, 0))
-                for step, (group, kernel) in enumerate(zip(self.groups, used, strict=True))
+                KernelCall(kernel.index, self._slots(part, slots), offsets.get(call, 0))
+                for call, (part, kernel) in enumerate(zip(self.parts, used, strict=True))
             ),
             arena_bytes=plan.nbytes,
         )
 
     def _find_lifetimes(self) -> None:
-        for step, group in enumerate(self.groups):
-            for name in group.inputs:
+        for call, part in enumerate(self.parts):
+            for name in part.inputs:
                 root = self.scope.root(name)
                 if root in self._first:
-                    self._last[root] = step
+                    self._last[root] = call
                 elif not self.scope.is_constant(name):
                     self._inputs[root] = None
-            for name in group.outputs:
-                self._first[name] = self._last[name] = step
+            for name in part.outputs:
+                self._first[name] = self._last[name] = call
 
-    def _slots(self, group: KernelGroup, slots: Mapping[str, Slot]) -> tuple[Slot, ...]:
-        inputs = [self._input_slot(group, position, slots) for position in range(len(group.inputs))]
-        return (*inputs, *(slots[name] for name in group.outputs))
+    def _slots(self, part: KernelPart, slots: Mapping[str, Slot]) -> tuple[Slot, ...]:
+        inputs = [self._input_slot(part, position, slots) for position in range(len(part.inputs))]
+        return (*inputs, *(slots[name] for name in part.outputs))
 
-    def _input_slot(self, group: KernelGroup, position: int, slots: Mapping[str, Slot]) -> Slot:
-        root = self.scope.root(group.inputs[position])
+    def _input_slot(self, part: KernelPart, position: int, slots: Mapping[str, Slot]) -> Slot:
+        root = self.scope.root(part.inputs[position])
         if self.scope.is_constant(root):
-            return Slot(Place.WEIGHT, self.scope.constants.weight(root, group, position))
+            return Slot(Place.WEIGHT, self.scope.constants.weight(root, part, position))
         return slots[root]
 
     def _type(self, name: str) -> TensorType:

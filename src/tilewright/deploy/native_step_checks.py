@@ -1,4 +1,4 @@
-"""Whether the kernel calls of a native segment stay within its memory, and read only what was written before.
+"""Whether the kernel calls of a native step stay within its memory, and read only what was written before.
 
 What memory a kernel touches is known with its code, and is believed as that is.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.deploy.compiled import CompiledModel, KernelCall, KernelMemory, NativeSegment, Place, Slot
+from tilewright.deploy.compiled import CompiledModel, KernelCall, KernelMemory, NativeStep, Place, Slot
 from tilewright.deploy.memory_plan import ALIGNMENT
 
 
@@ -15,21 +15,21 @@ class MisfitError(Exception):
     """What does not fit in a compiled model."""
 
 
-def check_calls(model: CompiledModel, segment: NativeSegment, array_bytes: Sequence[int], where: str) -> None:
-    """Check the calls; `array_bytes` are the sizes of the inputs and then the outputs of the segment."""
-    for number, call in enumerate(segment.calls):
+def check_calls(model: CompiledModel, step: NativeStep, array_bytes: Sequence[int], where: str) -> None:
+    """Check the calls; `array_bytes` are the sizes of the inputs and then the outputs of the step."""
+    for number, call in enumerate(step.calls):
         if call.kernel >= len(model.kernels):
             raise MisfitError(
                 f"{where}, call {number} is of kernel {call.kernel}, but there are {len(model.kernels)} kernels"
             )
-    memories = [model.kernels[call.kernel].memory for call in segment.calls]
+    memories = [model.kernels[call.kernel].memory for call in step.calls]
     weight_bytes = [array.nbytes for array in model.weights]
-    calls = _Calls(segment, {Place.ARGUMENT: array_bytes, Place.WEIGHT: weight_bytes}, where)
-    for number, (call, memory) in enumerate(zip(segment.calls, memories, strict=True)):
-        if call.workspace_offset > segment.arena_bytes:
+    calls = _Calls(step, {Place.ARGUMENT: array_bytes, Place.WEIGHT: weight_bytes}, where)
+    for number, (call, memory) in enumerate(zip(step.calls, memories, strict=True)):
+        if call.workspace_offset > step.arena_bytes:
             raise MisfitError(
                 f"{where}, call {number} has a workspace at {call.workspace_offset} of the arena, which has "
-                f"{segment.arena_bytes} bytes"
+                f"{step.arena_bytes} bytes"
             )
         if memory is None:
             calls.check_places(call, f"{where}, call {number}")
@@ -40,20 +40,20 @@ def check_calls(model: CompiledModel, segment: NativeSegment, array_bytes: Seque
 
 
 class _Calls:
-    """The memory of a segment, and what the calls up to some point have written there."""
+    """The memory of a step, and what the calls up to some point have written there."""
 
-    def __init__(self, segment: NativeSegment, sizes: dict[Place, Sequence[int]], where: str) -> None:
-        self._segment = segment
+    def __init__(self, step: NativeStep, sizes: dict[Place, Sequence[int]], where: str) -> None:
+        self._step = step
         self._sizes = sizes
         self._where = where
-        self._written = set(range(len(segment.inputs)))  # of the arrays
-        self._arena = _Arena(segment.arena_bytes)
+        self._written = set(range(len(step.inputs)))  # of the arrays
+        self._arena = _Arena(step.arena_bytes)
 
     def check_places(self, call: KernelCall, where: str) -> None:
         """All that can be said of a kernel of a file of format 1."""
         for slot in call.slots:
             is_arena = slot.place is Place.ARENA
-            limit = self._segment.arena_bytes if is_arena else len(self._sizes[slot.place])
+            limit = self._step.arena_bytes if is_arena else len(self._sizes[slot.place])
             if slot.position >= limit:
                 raise MisfitError(f"{where} has an argument at {_shown(slot)}, but there are {limit}")
 
@@ -77,12 +77,12 @@ class _Calls:
 
     def check_end(self) -> None:
         """After the last call, every output is written, and the arena is no larger than it can have to be."""
-        for position, value in enumerate(self._segment.outputs, len(self._segment.inputs)):
+        for position, value in enumerate(self._step.outputs, len(self._step.inputs)):
             if position not in self._written:
                 raise MisfitError(f"{self._where} must write its output {value.name}, but no call does")
-        if self._segment.arena_bytes > self._arena.taken_bytes:
+        if self._step.arena_bytes > self._arena.taken_bytes:
             raise MisfitError(
-                f"{self._where} has an arena of {self._segment.arena_bytes} bytes, but its calls take no more than "
+                f"{self._where} has an arena of {self._step.arena_bytes} bytes, but its calls take no more than "
                 f"{self._arena.taken_bytes}"
             )
 
@@ -100,7 +100,7 @@ class _Calls:
             self._arena.write(slot.position, nbytes)
             return
         self._check_size(slot, nbytes, where)
-        if slot.place is Place.WEIGHT or slot.position < len(self._segment.inputs):
+        if slot.place is Place.WEIGHT or slot.position < len(self._step.inputs):
             raise MisfitError(f"{where} writes {_shown(slot)}, which must only be read")
         self._written.add(slot.position)
 
@@ -122,7 +122,7 @@ class _Calls:
 
 
 class _Arena:
-    """The arena of a segment: the values that lie in it, each until something else is put there."""
+    """The arena of a step: the values that lie in it, each until something else is put there."""
 
     def __init__(self, nbytes: int) -> None:
         self.taken_bytes = 0  # in all, as if nothing were ever put where something was

@@ -1,4 +1,4 @@
-"""What a network is cut into: groups of nodes that become one kernel, views that cost nothing, and fallbacks."""
+"""What a network is cut into: kernels of one node or several, views that cost nothing, and fallbacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright.tuning.task_scheduler.network import WeightedTask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KernelGroup:
+class KernelPart:
     """Nodes that are computed by one kernel. `inputs` and `outputs` name values of the graph in the task's order.
 
     Inputs that are constants of the graph are constant placeholders of the task.
@@ -41,26 +41,26 @@ class Fallback:
     reason: str
 
 
-Group: TypeAlias = KernelGroup | View | Fallback
+Part: TypeAlias = KernelPart | View | Fallback
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partition:
-    """A network as groups, in an order in which they can run."""
+    """A network as parts, in an order in which they can run."""
 
     graph: Graph
-    groups: tuple[Group, ...]
+    parts: tuple[Part, ...]
 
     @property
-    def kernels(self) -> tuple[KernelGroup, ...]:
-        return tuple(group for group in self.groups if isinstance(group, KernelGroup))
+    def kernels(self) -> tuple[KernelPart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, KernelPart))
 
     @property
     def tasks(self) -> tuple[WeightedTask, ...]:
         """The different tasks, equal ones counted together, in the order of their first use."""
         first: dict[str, Task] = {}
         weights: dict[str, int] = {}
-        for group in self.kernels:
-            first.setdefault(group.task.hash, group.task)
-            weights[group.task.hash] = weights.get(group.task.hash, 0) + 1
+        for part in self.kernels:
+            first.setdefault(part.task.hash, part.task)
+            weights[part.task.hash] = weights.get(part.task.hash, 0) + 1
         return tuple(WeightedTask(task, weights[key]) for key, task in first.items())
