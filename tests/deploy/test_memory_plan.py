@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections import Counter
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.deploy import memory_plan
-from tilewright.deploy.memory_plan import ALIGNMENT, Block, MemoryPlan, lower_bound, plan_memory
+from tilewright.deploy.memory_plan import ALIGNMENT, Block, MemoryPlan, plan_memory
 
 lifetimes = st.tuples(st.integers(0, 12), st.integers(0, 6)).map(lambda t: (t[0], t[0] + t[1]))
 block_lists = st.lists(st.builds(lambda n, t: Block(n, *t), st.integers(1, 5000), lifetimes), max_size=25)
@@ -24,6 +25,15 @@ def overlapping(blocks: list[Block], plan: MemoryPlan) -> list[tuple[Block, Bloc
         live.sort(key=lambda item: item[:2])
         found += [(a, b) for (_, end, a), (begin, _, b) in pairwise(live) if begin < end]
     return found
+
+
+def lower_bound(blocks: list[Block]) -> int:
+    """What no plan can go below: the most bytes that are needed at one step."""
+    changes = Counter[int]()
+    for block in blocks:
+        changes[block.first] += _rounded(block)
+        changes[block.last + 1] -= _rounded(block)
+    return max(accumulate(changes[step] for step in sorted(changes)), default=0)
 
 
 @given(block_lists)

@@ -25,10 +25,6 @@ class Block:
     first: int
     last: int
 
-    def meets(self, other: Block) -> bool:
-        """Whether both are needed at the same step."""
-        return self.first <= other.last and other.first <= self.last
-
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
@@ -60,11 +56,6 @@ def _plans(blocks: Sequence[Block], steps: _Steps) -> Iterator[MemoryPlan]:
         for order in _ORDERS:
             yield _place(blocks, order, steps)
     yield _place_in_time(blocks)
-
-
-def lower_bound(blocks: Sequence[Block]) -> int:
-    """What no plan can go below: the most bytes that are needed at one step."""
-    return _Steps(blocks).most_bytes
 
 
 _Order: TypeAlias = Callable[[Block], tuple[int, ...]]
