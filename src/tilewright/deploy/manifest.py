@@ -205,14 +205,14 @@ def _node_from_json(data: Field) -> Node:
     from onnx import GraphProto, NodeProto
     from onnx.external_data_helper import uses_external_data
 
-    from tilewright.graph.protos import node_from_proto, tensors, texts
+    from tilewright.graph.protos import has_only_texts, node_from_proto, tensors
 
     opset = data["opset"].integer(at_most=_MAX_OPSET)
     message = data["onnx"]
     try:
         proto = NodeProto.FromString(base64.b64decode(message.text(), validate=True))
         alone = GraphProto(node=[proto])
-        if not all(isinstance(text, str) for text in texts(alone)) or any(map(uses_external_data, tensors(alone))):
+        if not has_only_texts(alone) or any(map(uses_external_data, tensors(alone))):
             raise message.refused("a node of ONNX with names that are text and without a file beside it")
         return node_from_proto(proto, opset)
     except (ValueError, DecodeError, ModelError) as error:

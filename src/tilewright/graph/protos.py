@@ -17,6 +17,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TensorShape
 from onnx.defs import OpSchema, SchemaError, get_schema
 
 from tilewright.errors import ModelError
+from tilewright.graph.signatures import Attributes
 from tilewright.graph.tensor_protos import tensor_array
 from tilewright.operators import ONNX, Attribute, Node, TensorType
 
@@ -121,7 +122,7 @@ def type_proto(tensor_type: TensorType) -> TypeProto:
 
 def node_from_proto(proto: NodeProto, opset: int) -> Node:
     """A node with the values that its subgraphs capture counted among its inputs."""
-    attributes: dict[str, Attribute] = {a.name: _attribute_value(a) for a in proto.attribute if a.name != CAPTURES}
+    attributes = Attributes({a.name: _attribute_value(a) for a in proto.attribute if a.name != CAPTURES})
     inputs = tuple(proto.input)
     captures = captured_names(proto)
     if captures:
@@ -164,20 +165,19 @@ def subgraphs(proto: NodeProto) -> Sequence[GraphProto]:
     return found
 
 
-def texts(graph: GraphProto) -> Iterator[object]:
-    """The names in a graph and its subgraphs; a message gives those that are not valid text as bytes."""
-    yield graph.name
-    for value in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
-        yield value.name
-    for sparse in graph.sparse_initializer:
-        yield sparse.values.name
-    for value in graph.input:
-        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+def has_only_texts(graph: GraphProto) -> bool:
+    """Whether all names in a graph and its subgraphs are text; a message gives those that are not as bytes."""
+    names: list[object] = [graph.name]
+    names += [value.name for value in (*graph.input, *graph.output, *graph.initializer, *graph.value_info)]
+    names += [sparse.values.name for sparse in graph.sparse_initializer]
+    names += [dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim]
     for node in graph.node:
-        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
-        for inner in subgraphs(node):
-            yield from texts(inner)
+        names += (node.op_type, node.domain, node.name, *node.input, *node.output)
+        if node.attribute:
+            names += [attribute.name for attribute in node.attribute]
+            if not all(map(has_only_texts, subgraphs(node))):
+                return False
+    return set(map(type, names)) == {str}
 
 
 def tensors(graph: GraphProto) -> Iterator[TensorProto]:

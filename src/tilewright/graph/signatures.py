@@ -21,12 +21,31 @@ T = TypeVar("T")
 _LARGEST_VALUE_BYTES = 1 << 12
 
 
+class Attributes(dict[str, Attribute]):
+    """The attributes of nodes, which are not changed any more: what they are compared by is computed once."""
+
+    __slots__ = ("_key",)
+
+    @property
+    def key(self) -> Hashable | None:
+        try:
+            return self._key
+        except AttributeError:
+            self._key: Hashable | None = _key_of(self)
+            return self._key
+
+
 def attributes_key(node: Node) -> Hashable | None:
     """The attributes to compare; None where one of them, such as a subgraph, has no equals."""
-    if not node.attributes:
+    attributes = node.attributes
+    if not attributes:
         return ()
+    return attributes.key if isinstance(attributes, Attributes) else _key_of(attributes)
+
+
+def _key_of(attributes: Mapping[str, Attribute]) -> Hashable | None:
     parts = []
-    for name, value in sorted(node.attributes.items()):
+    for name, value in sorted(attributes.items()):
         part = _attribute_key(value)
         if part is None:
             return None

@@ -15,7 +15,7 @@ from tilewright.graph.onnx.arguments import check_operators
 from tilewright.graph.onnx.conversion import at_opset
 from tilewright.graph.onnx.functions import inline_functions
 from tilewright.graph.onnx.normal_forms import with_old_resizes
-from tilewright.graph.protos import normal_domain, texts
+from tilewright.graph.protos import has_only_texts, normal_domain
 from tilewright.operators import ONNX
 
 OLDEST_OPSET = 11
@@ -78,7 +78,7 @@ def _check_whole(model: ModelProto, what: str) -> None:
         raise ModelError(f"{what} holds no graph: it is empty, cut short, or not ONNX; export or download it again")
     if not model.opset_import:
         raise ModelError(f"{what} does not say its operator set: it is cut short; export or download it again")
-    if not all(isinstance(text, str) for text in texts(model.graph)):
+    if not has_only_texts(model.graph):
         raise ModelError(f"{what} has a name that is not text: its bytes are damaged; export or download it again")
     for tensor in model.graph.initializer:
         _check_tensor(tensor, what)
