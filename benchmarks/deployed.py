@@ -115,6 +115,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", type=arguments.positive, default=BUDGET_S, metavar="SECONDS")
     parser.add_argument("--seeds", type=arguments.positive, default=1, metavar="N")
     parser.add_argument("--warm-too", action="store_true", help="tune with warm weights as well, and compare")
+    parser.add_argument(
+        "--cold",
+        type=Context.parse,
+        metavar="C",
+        help="how cold kernels are alone, such as cold-96M (default: as the weights of the network make them)",
+    )
     options = suite.parse(parser, argv, "deployed")
     cases = [f"{network} seed {seed}" for network in NETWORKS for seed in range(options.seeds)]
     kept = Suite("case", row_of, run, verdict, as_table, as_json, passed)
@@ -128,7 +134,7 @@ def run(case: str, options: argparse.Namespace) -> Row:
     contexts = {DEPLOYED: None} | ({WARM_TUNED: WARM} if options.warm_too else {})
     try:
         ways = {name: _tuned(row, context, options.records) for name, context in contexts.items()}
-        return _measured(row, ways, options.rounds)
+        return _measured(row, ways, options.rounds, options.cold)
     except TilewrightError as error:
         return replace(row, failure=str(error).splitlines()[0])
 
@@ -153,8 +159,8 @@ def _tuned(row: Row, context: Context | None, folder: Path) -> _Tuned:
     return _Tuned(partition, records, context or deployed_context(partition.tasks), points[-1])
 
 
-def _measured(row: Row, ways: Mapping[str, _Tuned], rounds: int) -> Row:
-    contestants = {name: _Contestant(row.network, tuned, row.threads) for name, tuned in ways.items()}
+def _measured(row: Row, ways: Mapping[str, _Tuned], rounds: int, cold: Context | None) -> Row:
+    contestants = {name: _Contestant(row.network, tuned, row.threads, cold) for name, tuned in ways.items()}
     for number in range(rounds):
         print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
         for contestant in contestants.values():
@@ -169,7 +175,7 @@ def _measured(row: Row, ways: Mapping[str, _Tuned], rounds: int) -> Row:
 class _Contestant:
     """A compiled network and each of its kernels alone, timed once in each turn."""
 
-    def __init__(self, network: str, tuned: _Tuned, threads: int) -> None:
+    def __init__(self, network: str, tuned: _Tuned, threads: int, cold: Context | None) -> None:
         target = Target.native()
         self.tuned = tuned
         self.session = InferenceSession(compile_partition(tuned.partition, str(tuned.records), target, threads).model)
@@ -177,12 +183,12 @@ class _Contestant:
         programs = recorded_programs(tuned.partition, str(tuned.records), target, threads)
         self.told_s = {task_hash: found.best.latency_s for task_hash, found in programs.items() if found.best}
         self.kernels: list[_Alone] = []
-        cold = ColdConstants(deployed_context(tuned.partition.tasks), target)
+        copies = ColdConstants(cold or deployed_context(tuned.partition.tasks), target)
         for weighted in tuned.partition.tasks:
             task = weighted.task
             best = programs[task.hash].best if task.hash in programs else None
             trace = default_trace(task, target, threads) if best is None else best.trace
-            self.kernels.append(_Alone(task, trace, target, threads, cold))
+            self.kernels.append(_Alone(task, trace, target, threads, copies))
         self.runs_s: list[float] = []
         self.network_s: list[list[float]] = []
 

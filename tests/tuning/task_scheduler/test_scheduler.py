@@ -184,6 +184,20 @@ def test_a_budget_ends_the_run_and_has_covered_the_heavy_tasks(monkeypatch: pyte
     assert clock.left_s == [200.0 - n for n in range(192)]
 
 
+@pytest.mark.parametrize(("num_tasks", "budget_s", "search_s"), [(2, 100, 90), (20, 100, 86), (40, 100, 80)])
+def test_finals_of_many_tasks_have_more_of_the_budget(
+    monkeypatch: pytest.MonkeyPatch, num_tasks: int, budget_s: float, search_s: float
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(scheduler, "time", clock)
+    sizes = range(8, 8 + num_tasks)
+    curves = Curves({size: falling(1.0, 0.5, 30) for size in sizes})
+    result = scheduler_of([network_of("net", dict.fromkeys(sizes, 1))], curves).tune(
+        budget_s=budget_s, on_progress=clock.advance
+    )
+    assert search_s <= result.num_trials < search_s + 16, "a trial a second; the last round is finished"
+
+
 # --- records ----------------------------------------------------------------------------------------------------------
 
 

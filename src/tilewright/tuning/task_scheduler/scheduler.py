@@ -31,8 +31,10 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {"gradient": Gradient, "round_ro
 
 _TRIALS_OF_A_TASK = 64
 _PATIENCE_TRIALS = 5 * ROUND_SIZE
-# Of the budget, what is kept for comparing finalists.
+# What is kept of the budget for the finals: a tenth, or so many seconds for each task if that is more, up to a fifth.
 _FINAL_SHARE = 0.1
+_FINAL_S = 0.7
+_MOST_FINAL_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +252,11 @@ class _Run:
     def _is_over(self) -> bool:
         if self._num_to_ask() < 1:
             return True
-        return self.budget_s is not None and self.elapsed_s >= (1 - _FINAL_SHARE) * self.budget_s
+        return self.budget_s is not None and self.elapsed_s >= self.budget_s - self._finals_s(self.budget_s)
+
+    def _finals_s(self, budget_s: float) -> float:
+        """The seconds of the budget that are kept for the finals."""
+        return min(max(_FINAL_SHARE * budget_s, _FINAL_S * len(self.jobs)), _MOST_FINAL_SHARE * budget_s)
 
     def _num_to_ask(self) -> int:
         """How many trials the next round may have."""
