@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule import Extent
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -145,6 +147,10 @@ class Decision:
         products: IntArray = self.knob.table[choices][:, list(self.columns)].prod(axis=1)
         return products
 
+    def value(self, choice: int) -> int:
+        """The number for one choice."""
+        return math.prod(self.knob.table[choice, list(self.columns)].tolist())
+
     def __str__(self) -> str:
         return f"{self.knob.name}{list(self.columns)}"
 
@@ -152,10 +158,15 @@ class Decision:
         return str(self)
 
 
-def resolve(value: Any, choices: Mapping[Knob, IntArray]) -> Any:
-    """A step's value with its decisions made: arrays in their place, one entry for each candidate."""
+def decisions_in(value: Any) -> list[Decision]:
+    """The decisions that a step's value is made of."""
+    return [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Decision)]
+
+
+def resolve(value: Any, number: Callable[[Decision], Extent]) -> Any:
+    """A step's value with a number in the place of each decision: an array for a population, one entry a candidate."""
     if isinstance(value, Decision):
-        return value.values(choices[value.knob])
+        return number(value)
     if isinstance(value, tuple):
-        return tuple(resolve(v, choices) for v in value)
+        return tuple(resolve(v, number) for v in value)
     return value

@@ -29,7 +29,7 @@ class Candidate:
 
     @property
     def trace(self) -> Trace:
-        return Population.of([self]).trace(0)
+        return self.sketch.trace(self.row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +88,7 @@ class Population:
 
     def trace(self, number: int) -> Trace:
         """The trace of one candidate."""
-        row = self.rows[number]
-        return Trace(tuple(step.candidate(0) for step in self.sketch.decided(row[np.newaxis])))
+        return self.sketch.trace(self.rows[number].tolist())
 
     def legal(self, target: Target) -> npt.NDArray[np.bool_]:
         """For each candidate, whether it is worth building for the target."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.schedule import Step, Trace
-from tilewright.space.knob import Decision, IntArray, Knob, resolve
+from tilewright.schedule import Extent, Step, Trace
+from tilewright.space.knob import Decision, IntArray, Knob, decisions_in, resolve
 from tilewright.space.options import SpaceOptions
 from tilewright.space.population import Candidate, Population
 from tilewright.te import Task
@@ -28,7 +28,9 @@ class Sketch:
         self.steps = steps
         self.options = options  # the device that it was derived for
         self.name = name
-        self.knobs: tuple[Knob, ...] = tuple(dict.fromkeys(d.knob for step in steps for d in _decisions(step)))
+        self._open = [_open_values(step) for step in steps]
+        values = [value for of_step in self._open for value in of_step.values()]
+        self.knobs: tuple[Knob, ...] = tuple(dict.fromkeys(d.knob for value in values for d in decisions_in(value)))
 
     @property
     def cardinality(self) -> int:
@@ -49,9 +51,17 @@ class Sketch:
     def decided(self, rows: IntArray) -> tuple[Step, ...]:
         """The steps with all decisions made: arrays in their place, with an entry for each row."""
         choices = dict(zip(self.knobs, rows.T, strict=True))
+        return self._resolved(lambda decision: decision.values(choices[decision.knob]))
+
+    def trace(self, row: Sequence[int]) -> Trace:
+        """The trace of one candidate."""
+        choices = dict(zip(self.knobs, row, strict=True))
+        return Trace(self._resolved(lambda decision: decision.value(choices[decision.knob])))
+
+    def _resolved(self, number: Callable[[Decision], Extent]) -> tuple[Step, ...]:
         return tuple(
-            replace(step, **{f.name: resolve(getattr(step, f.name), choices) for f in fields(step)})
-            for step in self.steps
+            replace(step, **{name: resolve(value, number) for name, value in values.items()}) if values else step
+            for step, values in zip(self.steps, self._open, strict=True)
         )
 
     def candidate_of(self, trace: Trace) -> Candidate | None:
@@ -70,11 +80,10 @@ class Sketch:
         return f"Sketch({self.name or self.task.name}, {len(self.steps)} steps, {len(self.knobs)} knobs)"
 
 
-def _decisions(step: Step) -> Iterator[Decision]:
-    for f in fields(step):
-        value = getattr(step, f.name)
-        parts = value if isinstance(value, tuple) else (value,)
-        yield from (part for part in parts if isinstance(part, Decision))
+def _open_values(step: Step) -> dict[str, Any]:
+    """The fields of a step that have decisions in them."""
+    values = {f.name: getattr(step, f.name) for f in fields(step)}
+    return {name: value for name, value in values.items() if decisions_in(value)}
 
 
 def _narrow(open_value: Any, value: Any, allowed: dict[Knob, npt.NDArray[np.bool_]]) -> bool:

@@ -9,7 +9,6 @@ from tilewright.schedule import Stage, Step
 from tilewright.schedule.steps import PragmaStep, SplitStep
 from tilewright.space.knob import Decision
 from tilewright.space.options import SpaceOptions
-from tilewright.space.population import Candidate
 from tilewright.space.sketch import Sketch
 from tilewright.te import Task
 
@@ -28,8 +27,7 @@ class SketchState:
         self.steps = steps
         self.done = done  # stages that a rule has dealt with along with another
         sketch = Sketch(task, steps, options)
-        middle = Candidate(sketch, tuple(knob.cardinality // 2 for knob in sketch.knobs))
-        self.schedule = middle.trace.apply(task)
+        self.schedule = sketch.trace([knob.cardinality // 2 for knob in sketch.knobs]).apply(task)
 
     def add(self, *steps: Step, done: Sequence[str] = ()) -> SketchState:
         """The state with more steps; `done` are stages beside the rule's own that are dealt with as well."""
