@@ -13,10 +13,7 @@ from tilewright.ir import (
     Block,
     Buffer,
     For,
-    FromMemory,
-    Linear,
     Load,
-    Operation,
     Stmt,
     Store,
     Test,
@@ -27,6 +24,7 @@ from tilewright.ir import (
 )
 from tilewright.schedule import Schedule
 from tilewright.te import COMPARISONS, DTYPES, FLOAT_FUNCTIONS, Binary, Expr, Select, Unary, Var, is_float
+from tilewright.te.index import Atom, Linear, Operation
 
 LINE_BYTES = 64
 OUTSIDE = 1 << 40
@@ -101,7 +99,7 @@ def _evaluate(form: Linear, grids: dict[Var, NDArray[np.int64]]) -> Any:
     return np.asarray(total)
 
 
-def _atom(atom: Var | Operation | FromMemory, grids: dict[Var, NDArray[np.int64]]) -> Any:
+def _atom(atom: Atom, grids: dict[Var, NDArray[np.int64]]) -> Any:
     if isinstance(atom, Var):
         return grids[atom]
     assert isinstance(atom, Operation)

@@ -9,10 +9,11 @@ import pytest
 
 from tests.schedule.programs import gemm_relu, padded_sum
 from tilewright import ir, te
-from tilewright.ir import Block, For, Interval, LoopNest, Stmt, Store, Update, Where, bounds, expressions, lower
+from tilewright.ir import Block, For, LoopNest, Stmt, Store, Update, Where, expressions, lower
 from tilewright.runtime.build import build
 from tilewright.schedule import Schedule
 from tilewright.te import Expr, Task, Var
+from tilewright.te.index import Interval, bounds
 
 
 def _padded_conv2d(size: int = 14) -> Schedule:
@@ -207,14 +208,14 @@ def _points(nest: LoopNest) -> tuple[int, int]:
 
     def go(stmt: Stmt, ranges: dict[Var, Interval], count: int) -> tuple[int, int]:
         if isinstance(stmt, For):
-            inside = {**ranges, stmt.var: (stmt.begin, stmt.begin + stmt.extent - 1)}
+            inside = {**ranges, stmt.var: stmt.interval}
             return go(stmt.body, inside, count * stmt.extent)
         if isinstance(stmt, Block):
             parts = [go(inner, ranges, count) for inner in stmt.body]
         elif isinstance(stmt, Where):
             whole = ranges[stmt.var][1] - ranges[stmt.var][0] + 1
             parts = [
-                go(case, {**ranges, stmt.var: (begin, end - 1)}, count * (end - begin) // whole)
+                go(case, {**ranges, stmt.var: Interval(begin, end - 1)}, count * (end - begin) // whole)
                 for begin, end, case in stmt.cases
             ]
         else:

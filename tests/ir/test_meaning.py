@@ -109,6 +109,16 @@ def _two_levels_of_attachment() -> Schedule:
     return s
 
 
+def _index_that_wraps_around() -> Schedule:
+    """Position 256 reads the first element again: what a loop needs is not what its variable says."""
+    X = te.placeholder((256,), name="X")
+    P = te.compute((256,), lambda p: X[p] * 2.0, name="P")
+    C = te.compute((300,), lambda i: P[te.cast(i, "uint8")] + 1.0, name="C")
+    s = Schedule(Task([X], C))
+    s["P"].compute_at("C", "i")
+    return s
+
+
 SCHEDULES: dict[str, Callable[[], Schedule]] = {
     make.__name__.strip("_").replace("_", " "): make
     for make in (
@@ -122,6 +132,7 @@ SCHEDULES: dict[str, Callable[[], Schedule]] = {
         _vector_around_an_accumulator,
         _long_vector_of_indices_from_memory,
         _two_levels_of_attachment,
+        _index_that_wraps_around,
     )
 }
 

@@ -13,9 +13,7 @@ from tilewright.ir import (
     Block,
     Buffer,
     For,
-    FromMemory,
     Index,
-    Linear,
     Load,
     LoopNest,
     Stmt,
@@ -26,6 +24,7 @@ from tilewright.ir import (
 )
 from tilewright.schedule import PARALLEL, SERIAL, VECTORIZE
 from tilewright.te import Expr, Var
+from tilewright.te.index import FromMemory, Linear
 
 A = Buffer("A", (8,), "float32", INPUT)
 B = Buffer("B", (8,), "int64", INPUT)

@@ -14,7 +14,6 @@ from tilewright.ir import (
     Block,
     Buffer,
     For,
-    Linear,
     Load,
     LoopNest,
     Module,
@@ -25,6 +24,7 @@ from tilewright.ir import (
 )
 from tilewright.schedule import PARALLEL, SERIAL
 from tilewright.te import Var, assert_matches, evaluate, random_inputs, reduction_size
+from tilewright.te.index import Linear
 from tilewright.testing.interpret import interpret
 from tilewright.testing.programs import FAMILIES, random_task
 from tilewright.testing.schedules import Limits, random_schedule

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilewright.ir import For, FromMemory, Linear, Load, Operation, Update, variables
+from tilewright.ir import For, Load, Update
 from tilewright.te import Binary, Expr, Var
+from tilewright.te.index import FromMemory, Linear, Operation, of_atom, variables
 
 
 @dataclass(slots=True)
@@ -32,7 +33,7 @@ class StraightCode:
         """Whether a variable of this code stands in a quotient or an index from memory, where its step is not known."""
         own = {self.var, *(loop.var for loop in self.unrolled)}
         for atom in offset.terms:
-            if isinstance(atom, FromMemory) or (isinstance(atom, Operation) and variables(Linear({atom: 1}, 0)) & own):
+            if isinstance(atom, FromMemory) or (isinstance(atom, Operation) and variables(of_atom(atom)) & own):
                 return True
         return False
 

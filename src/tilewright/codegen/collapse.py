@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from tilewright.ir import (
     Buffer,
     For,
-    Linear,
     Load,
     Stmt,
     Store,
@@ -21,9 +20,9 @@ from tilewright.ir import (
     forms,
     statements,
     values_of,
-    variables,
 )
 from tilewright.schedule import SERIAL
+from tilewright.te.index import Linear, of_atom, variables
 
 
 def collapse(loop: For) -> For | None:
@@ -54,7 +53,7 @@ def _accesses(stmt: Stmt) -> Iterator[tuple[Buffer | None, tuple[Linear, ...]]]:
         elif isinstance(inner, Update):
             yield from ((buffer, inner.indices) for buffer in inner.buffers)
         elif isinstance(inner, Where):
-            yield None, (Linear({inner.var: 1}, 0),)
+            yield None, (of_atom(inner.var),)
         for value in values_of(inner):
             for e in expressions(value):
                 if isinstance(e, Load):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from tilewright.codegen.builder import FunctionBuilder, Value
-from tilewright.ir import FromMemory, Interval, Linear, Operation, bounds, expressions, forms
+from tilewright.ir import expressions, forms
 from tilewright.target import Target
 from tilewright.te import Var
+from tilewright.te.index import FromMemory, Interval, Linear, Operation, atom_bounds, bounds, of_atom
 
 Binding: TypeAlias = "int | Value"
 
@@ -25,7 +26,7 @@ class Frame:
 
     def bind(self, var: Var, value: Binding, low: int, high: int) -> None:
         self.bindings[var] = value
-        self.ranges[var] = (low, high)
+        self.ranges[var] = Interval(low, high)
 
     # --- linear forms -----------------------------------------------------------------------------------------------
 
@@ -42,9 +43,10 @@ class Frame:
         return form, form.terms.get(var, 0)
 
     def _varies(self, atom: Operation | FromMemory) -> bool:
-        if isinstance(atom, Operation) and len(set(bounds(Linear({atom: 1}, 0), self.ranges))) == 1:
+        if not _depends(of_atom(atom), self.lane_var):
             return False
-        return _depends(Linear({atom: 1}, 0), self.lane_var)
+        low, high = atom_bounds(atom, self.ranges)
+        return low < high
 
     def decide(self, op: str, form: Linear) -> bool | None:
         """Whether `form >= 0` (ge), `== 0` (eq) or `!= 0` (ne), where the ranges tell."""

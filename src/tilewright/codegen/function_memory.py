@@ -12,8 +12,9 @@ from tilewright.codegen.builder import LLVM_TYPE, Value, llvm_type
 from tilewright.codegen.convert import HALF_TYPES, compute_dtype, convert, narrow, widen
 from tilewright.codegen.frame import Frame
 from tilewright.codegen.indices import Indices
-from tilewright.ir import INPUT, PACKED, Buffer, Linear, Load, bounds
+from tilewright.ir import INPUT, PACKED, Buffer, Load
 from tilewright.te import DTYPES
+from tilewright.te.index import Linear, bounds
 
 ALIGNMENT = 64
 # Buffers up to this size live on the stack, where accumulators become registers.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tilewright.codegen.builder import Value
 from tilewright.codegen.frame import Frame
-from tilewright.ir import FromMemory, Linear, Operation, bounds
 from tilewright.te import Expr, Var
+from tilewright.te.index import Atom, FromMemory, Linear, Operation, atom_bounds, bounds, of_atom
 
 
 class Indices:
@@ -68,20 +68,20 @@ class Indices:
             total = b.binary("add nsw", total, self._scaled(self._vector_atom(atom), coefficient))
         return total
 
-    def _vector_atom(self, atom: Var | Operation | FromMemory) -> Value:
+    def _vector_atom(self, atom: Atom) -> Value:
         b, lanes = self.frame.builder, self.frame.lanes
         if isinstance(atom, Operation):
             return self._operation(atom.op, self.vector(atom.a), self.vector(atom.b))
         if isinstance(atom, FromMemory):
             return b.broadcast(self.emit_memory(atom.value), lanes)
-        return self.vector(Linear({atom: 1}, 0))
+        return self.vector(of_atom(atom))
 
-    def _atom(self, atom: Var | Operation | FromMemory) -> int | Value:
+    def _atom(self, atom: Atom) -> int | Value:
         if isinstance(atom, Var):
             return self.frame.bindings[atom]
         if isinstance(atom, FromMemory):
             return self.emit_memory(atom.value)
-        low, high = bounds(Linear({atom: 1}, 0), self.frame.ranges)
+        low, high = atom_bounds(atom, self.frame.ranges)
         if low == high:
             return low
         if atom.op in ("min", "max"):

@@ -29,6 +29,7 @@ from tilewright.ir import (
 from tilewright.schedule import PARALLEL, UNROLL, VECTORIZE, identity
 from tilewright.target import Target
 from tilewright.te import DTYPES, Const, Select, Var
+from tilewright.te.index import Interval
 
 # LLVM's time grows faster than straight code does: what stays within these takes seconds, twice as much takes minutes.
 # Programs of the search space have at most about 3,500 statements and 24,000 instructions.
@@ -215,7 +216,7 @@ class FunctionWriter:
         self.memory.forget_loads()
         if len(cases) == 1:
             begin, end, case = cases[0]
-            self.frame.ranges[var] = (begin, end - 1)
+            self.frame.ranges[var] = Interval(begin, end - 1)
             self.write(case)
             return
         middle = len(cases) // 2

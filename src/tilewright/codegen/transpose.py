@@ -13,10 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.codegen.builder import FunctionBuilder, Value
-from tilewright.ir import Buffer, For, FromMemory, Linear, Load, Store, variables
+from tilewright.ir import Buffer, For, Load, Store
 from tilewright.schedule import VECTORIZE
 from tilewright.target import Target
 from tilewright.te import Var
+from tilewright.te.index import FromMemory, Linear, variables
 
 _DTYPES = ("float32", "float64", "int32", "int64")
 # More blocks side by side than this, all written out, would be long code for little.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.features.regions import Floats, Number, Region
+from tilewright.features.regions import Floats, Number, Region, is_dense, step
 from tilewright.schedule import Loop, Schedule, Stage, accumulator_dtype, required_region
 from tilewright.te import DTYPES, Expr, Tensor
 
@@ -134,16 +134,16 @@ class AccessReader:
         """
         region = self.region
         width, form = region.hull(index_tuples, dim, size)
-        loops = form.loops if form is not None else region.loops_of([indices[dim] for indices in index_tuples])
+        loops = region.loops_of([indices[dim] for indices in index_tuples])
         if fixed:
             width = width.copy()
             width[:fixed] = width[fixed]
             loops = frozenset(position for position in loops if position >= fixed)
         hull = width + 1
-        if form is not None and form.is_dense:
+        if form is not None and is_dense(form):
             return hull, hull, loops
-        step = form.step if form is not None and len(index_tuples) == 1 else 1
-        dense = hull if step == 1 else np.floor(width / step) + 1
+        multiple = step(form) if form is not None and len(index_tuples) == 1 else 1
+        dense = hull if multiple == 1 else np.floor(width / multiple) + 1
         return hull, np.minimum(dense, region.path.product_of(loops) * len(index_tuples)), loops
 
     def _lines(

@@ -9,7 +9,7 @@ width is the largest value minus the smallest; only parts of fused loops are tak
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.schedule import Extent, Loop, Schedule, Split, Stage, enclosing_loops
-from tilewright.te import Binary, Cast, Const, Expr, Unary, Var, visit
+from tilewright.te import Expr, Var, visit
+from tilewright.te.index import Atom, Linear, LinearForms, Operation, combine_intervals, interval, is_array
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Number: TypeAlias = "float | Floats"
@@ -61,44 +62,6 @@ class Reach:
     loops: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """An index as `sum(coefficient * term) + const`; a term has a key to compare by and its width at each level."""
-
-    terms: dict[Hashable, tuple[Number, Floats]]
-    const: Number
-    loops: frozenset[int]
-    is_dense: bool  # every integer between its ends is reached
-
-    def width(self, like: Floats) -> Floats:
-        total: Floats | None = None
-        for coefficient, width in self.terms.values():
-            part = width if _is_one(coefficient) else width * np.abs(coefficient)
-            total = part if total is None else total + part
-        return np.zeros_like(like) if total is None else total
-
-    @property
-    def step(self) -> int:
-        """All values differ by multiples of this."""
-        coefficients = [c for c, _ in self.terms.values()]
-        if any(isinstance(c, np.ndarray) for c in coefficients):
-            return 1
-        return max(1, math.gcd(*(int(c) for c in coefficients)))
-
-    def same_terms(self, other: Form) -> bool:
-        if self.terms.keys() != other.terms.keys():
-            return False
-        return all(_equal(c, other.terms[key][0]) for key, (c, _) in self.terms.items())
-
-
-def _is_one(value: Number) -> bool:
-    return not isinstance(value, np.ndarray) and value in (1, -1)
-
-
-def _equal(a: Number, b: Number) -> bool:
-    return a is b or bool(np.all(a == b))
-
-
 class Region:
     """The path of one stage and the reach of every variable that its body can name."""
 
@@ -112,7 +75,8 @@ class Region:
         self.variables: dict[Var, Reach] = {}
         self._moved_by: dict[Var, frozenset[Loop]] = {}
         self._widths: dict[Loop, Floats] = {}
-        self._forms: dict[int, tuple[Expr, Form | None]] = {}
+        self._forms = LinearForms()
+        self._operation_widths: dict[Operation, Floats] = {}
         for axis, loop in stage.loop_of_axis.items():
             leaves = frozenset(self.path.positions[leaf] for leaf in stage.leaves_of(loop))
             self.variables[axis] = Reach(self._width(loop), leaves)
@@ -142,21 +106,21 @@ class Region:
             moved |= known
         return moved
 
-    def hull(self, index_tuples: list[tuple[Expr, ...]], dim: int, size: Number) -> tuple[Floats, Form | None]:
+    def hull(self, index_tuples: list[tuple[Expr, ...]], dim: int, size: Number) -> tuple[Floats, Linear | None]:
         """How far dimension `dim` of a buffer is reached by several reads of it; the form if there is one form."""
         forms = [self.form(indices[dim]) for indices in index_tuples]
         known = [form for form in forms if form is not None]
         if len(known) < len(forms):
             return np.where(self.path.inner > 1, size - 1.0, 0.0), None
         first = known[0]
-        width = first.width(self.path.inner)
+        width = self.width(first)
         if len(known) == 1:
             return np.minimum(width, size - 1), first
         low: Number = first.const
         high: Number = low + width
         for form in known[1:]:
-            other = form.width(self.path.inner)
-            start = form.const if form.same_terms(first) else first.const
+            other = self.width(form)
+            start = form.const if (form - first).is_const else first.const
             low, high = np.minimum(low, start), np.maximum(high, start + other)
         return np.minimum(high - low, size - 1), first
 
@@ -211,8 +175,8 @@ class Region:
                 outside, _ = region.hull(index_tuples, k, size)
                 np.maximum(width[:rows], outside[:rows], out=width[:rows])
                 for indices in index_tuples:
-                    form = region.form(indices[k])
-                    used = form.loops if form is not None else frozenset(range(rows))
+                    is_known = region.form(indices[k]) is not None
+                    used = region.loops_of([indices[k]]) if is_known else frozenset(range(rows))
                     loops |= {position for position in used if position < rows}
             self.variables[axis] = Reach(width, loops)
             self._moved_by[axis] |= self._moved_by_consumers(reads, k)
@@ -226,56 +190,50 @@ class Region:
 
     # --- index expressions -------------------------------------------------------------------------------------------
 
-    def form(self, e: Expr) -> Form | None:
-        """The form of an index; None where it is read from memory or otherwise unknown."""
-        known = self._forms.get(id(e))
+    def form(self, e: Expr) -> Linear | None:
+        """The linear form of an index; None where it is read from memory or otherwise unknown."""
+        return self._forms.of(e)
+
+    def width(self, form: Linear) -> Floats:
+        """How far the form moves at each level."""
+        total: Floats | None = None
+        for atom, coefficient in form.terms.items():
+            part = self._atom_width(atom)
+            if is_array(coefficient) or abs(coefficient) != 1:
+                part = part * np.abs(coefficient)
+            total = part if total is None else total + part
+        return np.zeros_like(self.path.inner) if total is None else total
+
+    def _atom_width(self, atom: Atom) -> Floats:
+        if isinstance(atom, Var):
+            return self.reach(atom).width
+        assert isinstance(atom, Operation), "an index that is read from memory has no form"
+        known = self._operation_widths.get(atom)
         if known is None:
-            known = self._forms[id(e)] = (e, self._form(e))  # holding e keeps its id from being reused
-        return known[1]
+            known = self._operation_widths[atom] = self._operation_width(atom)
+        return known
 
-    def _form(self, e: Expr) -> Form | None:
-        if isinstance(e, Const):
-            return Form({}, cast(Number, e.value), frozenset(), True)
-        if isinstance(e, Var):
-            reach = self.reach(e)
-            return Form({e: (1, reach.width)}, 0, reach.loops, True)
-        if isinstance(e, Cast):
-            return self.form(e.x)
-        if isinstance(e, Unary):
-            x = self.form(e.x) if e.op == "neg" else None
-            return None if x is None else _scaled(x, -1)
-        if not isinstance(e, Binary):
-            return None
-        a, b = self.form(e.a), self.form(e.b)
-        if a is None or b is None:
-            return None
-        return self._combined(e.op, a, b)
+    def _operation_width(self, operation: Operation) -> Floats:
+        """As if what is divided began at a multiple of the divisor, and what is limited where its variables do."""
+        a, b = operation.a, operation.b
+        width = self.width(a)
+        if not b.is_const or operation.op == "max":
+            return np.maximum(width, self.width(b))
+        start = a.const if operation.op == "min" else 0
+        reached = combine_intervals(operation.op, interval(start, start + width), interval(b.const, b.const))
+        assert reached is not None, "divisors are positive"
+        return np.asarray(reached.high - reached.low)
 
-    def _combined(self, op: str, a: Form, b: Form) -> Form | None:
-        if op in ("add", "sub"):
-            return _sum(a, b if op == "add" else _scaled(b, -1))
-        if op == "mul":
-            if b.terms and a.terms:
-                return None
-            return _scaled(a, b.const) if a.terms or not b.terms else _scaled(b, a.const)
-        if op in ("min", "max"):
-            return self._opaque((op, *_key(a), *_key(b)), self._extremum_width(op, a, b), a.loops | b.loops)
-        if op not in ("floordiv", "mod") or b.terms or np.any(np.asarray(b.const) <= 0):
-            return None
-        if not a.terms:
-            return Form({}, a.const // b.const if op == "floordiv" else a.const % b.const, frozenset(), True)
-        width = a.width(self.path.inner)
-        width = np.floor(width / b.const) if op == "floordiv" else np.minimum(width, b.const - 1)
-        return self._opaque((op, *_key(a), *_key(b)), width, a.loops)
 
-    def _extremum_width(self, op: str, a: Form, b: Form) -> Floats:
-        width = np.maximum(a.width(self.path.inner), b.width(self.path.inner))
-        if op == "min" and not b.terms:  # the start of a tile that is shifted inwards
-            return np.minimum(width, np.maximum(b.const - a.const, 0))
-        return width
+def is_dense(form: Linear) -> bool:
+    """Whether every integer between its ends is reached."""
+    return form.has_only_variables and all(not is_array(c) and abs(c) == 1 for c in form.terms.values())
 
-    def _opaque(self, key: Hashable, width: Floats, loops: frozenset[int]) -> Form:
-        return Form({key: (1, width)}, 0, loops, False)
+
+def step(form: Linear) -> int:
+    """All values of the form differ by multiples of this."""
+    coefficients = list(form.terms.values())
+    return 1 if any(map(is_array, coefficients)) else max(1, math.gcd(*coefficients))
 
 
 def _variables(expressions: Sequence[Expr]) -> set[Var]:
@@ -283,25 +241,6 @@ def _variables(expressions: Sequence[Expr]) -> set[Var]:
     for e in expressions:
         visit(e, lambda part: variables.add(part) if isinstance(part, Var) else None)
     return variables
-
-
-def _key(form: Form) -> tuple[Hashable, ...]:
-    """What tells two forms apart; array constants count as one, which only makes a union of reads less exact."""
-    numbers = [c if not isinstance(c, np.ndarray) else "array" for c, _ in form.terms.values()]
-    const = form.const if not isinstance(form.const, np.ndarray) else "array"
-    return (*form.terms, *numbers, const)
-
-
-def _scaled(form: Form, factor: Number) -> Form:
-    terms = {key: (c * factor, width) for key, (c, width) in form.terms.items()}
-    return Form(terms, form.const * factor, form.loops, form.is_dense and _is_one(factor))
-
-
-def _sum(a: Form, b: Form) -> Form:
-    terms = dict(a.terms)
-    for key, (coefficient, width) in b.terms.items():
-        terms[key] = (terms[key][0] + coefficient, width) if key in terms else (coefficient, width)
-    return Form(terms, a.const + b.const, a.loops | b.loops, a.is_dense and b.is_dense)
 
 
 def find_regions(schedule: Schedule, n: int) -> dict[Stage, Region]:

@@ -1,6 +1,5 @@
 """The loop nest that a concrete schedule lowers to."""
 
-from tilewright.ir.linear import FromMemory, Interval, Linear, Operation, bounds, floordiv, minimum, modulo, variables
 from tilewright.ir.lower import Module, Pack, build_nests, lower
 from tilewright.ir.nest import (
     INPUT,
@@ -40,35 +39,26 @@ __all__ = [
     "Block",
     "Buffer",
     "For",
-    "FromMemory",
     "Index",
-    "Interval",
-    "Linear",
     "Load",
     "LoopNest",
     "Module",
-    "Operation",
     "Pack",
     "Stmt",
     "Store",
     "Test",
     "Update",
     "Where",
-    "bounds",
     "build_nests",
     "expressions",
-    "floordiv",
     "format_nest",
     "forms",
     "lower",
-    "minimum",
-    "modulo",
     "operands",
     "statements",
     "used_buffers",
     "used_variables",
     "values_of",
-    "variables",
     "verify",
     "written_buffers",
 ]  # fmt: skip

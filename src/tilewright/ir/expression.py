@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.ir.linear import FromMemory, Linear, const, linearize, maximum, minimum
 from tilewright.ir.nest import Index, Load, Test
 from tilewright.te import COMPARISONS, Binary, Cast, Const, Expr, Read, Select, Unary, Var
+from tilewright.te.index import FromMemory, Interval, Linear, LinearForms, clamped, of_atom
 
 if TYPE_CHECKING:
     from tilewright.ir.lower import NestBuilder
@@ -18,6 +18,7 @@ class ExpressionLowering:
     def __init__(self, builder: NestBuilder, axis_values: dict[Var, Linear]) -> None:
         self.builder = builder
         self.axis_values = axis_values
+        self.forms = LinearForms(self._value, builder.ranges)
         self._memo: dict[int, tuple[Expr, Expr]] = {}
 
     def lower(self, e: Expr) -> Expr:
@@ -32,7 +33,7 @@ class ExpressionLowering:
         if isinstance(e, Read):
             return self._load(e)
         if e.dtype == "int64":
-            form = self._linear(e)
+            form = self.forms.of(e)
             if form is not None:
                 return Index("int64", form)
         if isinstance(e, Binary):
@@ -44,9 +45,6 @@ class ExpressionLowering:
             return Cast(e.dtype, self.lower(e.x))
         assert isinstance(e, Select), f"unexpected expression {e!r}"
         return Select(e.dtype, self.lower(e.cond), self.lower(e.a), self.lower(e.b))
-
-    def _linear(self, e: Expr) -> Linear | None:
-        return linearize(e, self._value, self.builder.ranges)
 
     def _value(self, var: Var) -> Linear:
         value = self.axis_values.get(var)
@@ -63,16 +61,15 @@ class ExpressionLowering:
 
     def _index(self, e: Expr, dim: int) -> Linear:
         """The index; one that is read from memory is clamped, so that no data can make the kernel leave the tensor."""
-        form = self._linear(e)
+        form = self.forms.of(e)
         if form is not None:
             return form
-        ranges = self.builder.ranges
-        return maximum(minimum(Linear({FromMemory(self.lower(e)): 1}, 0), const(dim - 1), ranges), const(0), ranges)
+        return clamped(of_atom(FromMemory(self.lower(e))), Interval(0, dim - 1), self.builder.ranges)
 
     def _test(self, e: Binary) -> Expr | None:
         if e.op not in COMPARISONS or e.a.dtype != "int64":
             return None
-        a, b = self._linear(e.a), self._linear(e.b)
+        a, b = self.forms.of(e.a), self.forms.of(e.b)
         if a is None or b is None:
             return None
         if e.op in ("eq", "ne"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilewright.ir.linear import Linear
 from tilewright.ir.nest import Block, Buffer, For, LoopNest, Stmt
 from tilewright.ir.walk import Access, map_children, rewrite_statement
 from tilewright.schedule import VECTORIZE
+from tilewright.te.index import Linear
 
 
 def private_lanes(nest: LoopNest) -> LoopNest:

@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.ir.linear import FromMemory, Interval, Linear, Operation, atom_bounds, bounds, variables
 from tilewright.ir.nest import For, LoopNest, Stmt, Store, Test, Where, block
 from tilewright.ir.walk import expressions, map_children, operands, statements, values_of
 from tilewright.schedule import PARALLEL, UNROLL
 from tilewright.te import Binary, Expr, Select, Unary, Var
+from tilewright.te.index import Interval, Linear, bounds, interval, variables
 
 MAX_SEGMENTS = 4
 MAX_COPIES = 9
@@ -48,7 +48,7 @@ def _cut_loop(loop: For, context: _Context) -> Stmt:
     pieces, copies = _pieces(loop, context)
     cases: list[tuple[int, int, Stmt]] = []
     for begin, end, body in pieces:
-        inside = {**context.ranges, loop.var: (begin, end - 1)}
+        inside = {**context.ranges, loop.var: Interval(begin, end - 1)}
         cases.append((begin, end, _cut(body, _Context(inside, copies))))
     if len(cases) == 1:
         return replace(loop, body=cases[0][2])
@@ -87,7 +87,7 @@ def _answers_inside(loop: For, ranges: dict[Var, Interval]) -> dict[int, _Answer
     conditions: dict[int, Expr] = {}
     for stmt in statements(loop.body):
         if isinstance(stmt, For):
-            known[stmt.var] = (stmt.begin, stmt.begin + stmt.extent - 1)
+            known[stmt.var] = stmt.interval
         for value in values_of(stmt):
             conditions.update((id(e.cond), e.cond) for e in expressions(value) if isinstance(e, Select))
     points = np.arange(loop.begin, loop.begin + loop.extent, dtype=np.int64)
@@ -165,41 +165,10 @@ def _decided(e: Expr, var: Var, points: IntArray, ranges: dict[Var, Interval]) -
 
 def _answers(op: str, form: Linear, var: Var, points: IntArray, ranges: dict[Var, Interval]) -> IntArray:
     """1 where the condition certainly holds, -1 where it certainly does not, 0 where it depends on other loops."""
-    low, high = _bounds_along(form, var, points, ranges)
+    low, high = bounds(form, {**ranges, var: interval(points, points)})
     if op == "ge":
-        return np.where(low >= 0, 1, np.where(high < 0, -1, 0))
-    certain = np.where((low == 0) & (high == 0), 1, np.where((low > 0) | (high < 0), -1, 0))
-    return certain if op == "eq" else -certain
-
-
-def _bounds_along(form: Linear, var: Var, points: IntArray, ranges: dict[Var, Interval]) -> tuple[IntArray, IntArray]:
-    """The bounds of the form for each value of `var`."""
-    low = np.full(len(points), form.const, dtype=np.int64)
-    high = low.copy()
-    for atom, coefficient in form.terms.items():
-        a, b = _atom_bounds_along(atom, var, points, ranges)
-        low += coefficient * (a if coefficient > 0 else b)
-        high += coefficient * (b if coefficient > 0 else a)
-    return low, high
-
-
-def _atom_bounds_along(
-    atom: Var | Operation | FromMemory, var: Var, points: IntArray, ranges: dict[Var, Interval]
-) -> tuple[IntArray, IntArray]:
-    if atom is var:
-        return points, points
-    if not isinstance(atom, Operation) or var not in variables(Linear({atom: 1}, 0)):
-        low, high = atom_bounds(atom, ranges)
-        limit = 1 << 40  # far beyond any index, and safe from overflow when scaled
-        return np.full_like(points, max(low, -limit)), np.full_like(points, min(high, limit))
-    a_low, a_high = _bounds_along(atom.a, var, points, ranges)
-    b_low, b_high = _bounds_along(atom.b, var, points, ranges)
-    if atom.op == "min":
-        return np.minimum(a_low, b_low), np.minimum(a_high, b_high)
-    if atom.op == "max":
-        return np.maximum(a_low, b_low), np.maximum(a_high, b_high)
-    divisor = bounds(atom.b, ranges)[0]
-    if atom.op == "floordiv":
-        return a_low // divisor, a_high // divisor
-    same = a_low // divisor == a_high // divisor
-    return np.where(same, a_low % divisor, 0), np.where(same, a_high % divisor, divisor - 1)
+        answers = np.where(low >= 0, 1, np.where(high < 0, -1, 0))
+    else:
+        certain = np.where((low == 0) & (high == 0), 1, np.where((low > 0) | (high < 0), -1, 0))
+        answers = certain if op == "eq" else -certain
+    return np.broadcast_to(answers, points.shape)

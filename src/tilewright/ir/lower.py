@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tilewright.errors import LoweringError
 from tilewright.ir.expression import ExpressionLowering
 from tilewright.ir.lanes import private_lanes
-from tilewright.ir.linear import Interval, Linear, const, linearize, of_var
 from tilewright.ir.loop_cutting import cut_loops
 from tilewright.ir.nest import INPUT, LOCAL, OUTPUT, PACKED, Buffer, For, Load, LoopNest, Stmt, Store, Update, block
 from tilewright.ir.unroll import unroll_small_loops
@@ -30,6 +29,7 @@ from tilewright.schedule import (
     reduction_guard,
 )
 from tilewright.te import DTYPES, Expr, Reduce, Select, Var
+from tilewright.te.index import Interval, Linear, LinearForms, const, of_atom
 
 # An accumulator tile of at most this many elements is kept apart from memory while a reduction runs.
 MAX_ACCUMULATOR_ELEMENTS = 1024
@@ -86,6 +86,7 @@ class NestBuilder:
         self.schedule = schedule
         self.extents: dict[Loop, int] = schedule.extents  # type: ignore[assignment]  # checked by build_nests
         self.ranges: dict[Var, Interval] = {}
+        self.forms = LinearForms(self._var, self.ranges)
         self.buffers: dict[str, Buffer] = {}
         self.bases: dict[str, list[Linear]] = {}
         tensors = (*schedule.task.inputs, *schedule.task.stages)
@@ -93,7 +94,7 @@ class NestBuilder:
         self._max_local_bytes = max(MAX_LOCAL_BYTES, 4 * largest)
         for stage in schedule.active_stages:
             for leaf in stage.leaves:
-                self.ranges[leaf.var] = (0, self.extents[leaf] - 1)
+                self.ranges[leaf.var] = Interval(0, self.extents[leaf] - 1)
 
     def module(self) -> Module:
         task = self.schedule.task
@@ -143,12 +144,12 @@ class NestBuilder:
         self.bases[stage.name] = [self.linear(base) for base in domain_bases(self.schedule, stage)]
 
     def linear(self, e: Expr) -> Linear:
-        form = linearize(e, self._var, self.ranges)
+        form = self.forms.of(e)
         assert form is not None, f"loop values are linear, got {e}"
         return form
 
     def _var(self, var: Var) -> Linear:
-        return const(0) if self.ranges[var] == (0, 0) else of_var(var)
+        return const(0) if self.ranges[var] == (0, 0) else of_atom(var)
 
 
 class StageLowering:

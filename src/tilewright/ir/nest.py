@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tilewright.ir.linear import Linear
 from tilewright.te import DTYPES, Expr, Var
+from tilewright.te.index import Interval, Linear
 
 INPUT, PACKED, OUTPUT, LOCAL = "input", "packed", "output", "local"
 
@@ -76,6 +76,11 @@ class For:
     extent: int
     kind: str
     body: Stmt
+
+    @property
+    def interval(self) -> Interval:
+        """The values of `var`."""
+        return Interval(self.begin, self.begin + self.extent - 1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilewright.ir.linear import FromMemory, Linear, Operation
 from tilewright.ir.nest import Block, For, Index, Load, LoopNest, Stmt, Store, Test, Update, Where
 from tilewright.schedule import SERIAL
-from tilewright.te import Binary, Cast, Const, Expr, Select, Unary, Var, format_number
+from tilewright.te import Binary, Cast, Const, Expr, Select, Unary, format_number
+from tilewright.te.index import Linear, format_linear
 from tilewright.te.printer import LEFT_OUT, MAX_CHARACTERS
 
 _SYMBOL = {
@@ -49,10 +49,6 @@ def _format(stmt: Stmt, depth: int, lines: list[str]) -> None:
 def format_value(e: Expr) -> str:
     """An expression of a loop nest; every operation in parentheses."""
     return _Writer().value(e)
-
-
-def format_linear(form: Linear) -> str:
-    return _Writer().linear(form)
 
 
 def _subscript(indices: tuple[Linear, ...]) -> str:
@@ -99,23 +95,4 @@ class _Writer:
         return f"[{', '.join(map(self.linear, indices))}]"
 
     def linear(self, form: Linear) -> str:
-        parts: list[str] = []
-        for atom, coefficient in form.terms.items():
-            text = self._atom(atom)
-            size = abs(coefficient)
-            term = text if size == 1 else f"{text}*{size}"
-            sign = "-" if coefficient < 0 else "+"
-            parts.append(f" {sign} {term}" if parts else term if coefficient > 0 else f"-{term}")
-        if form.const or not parts:
-            sign = "-" if form.const < 0 else "+"
-            parts.append(f" {sign} {abs(form.const)}" if parts else str(form.const))
-        return "".join(parts)
-
-    def _atom(self, atom: Var | Operation | FromMemory) -> str:
-        if isinstance(atom, Var):
-            return atom.name
-        if isinstance(atom, FromMemory):
-            return f"({self.value(atom.value)})"
-        if atom.op in ("min", "max"):
-            return f"{atom.op}({self.linear(atom.a)}, {self.linear(atom.b)})"
-        return f"(({self.linear(atom.a)}) {_SYMBOL[atom.op]} {self.linear(atom.b)})"
+        return format_linear(form, self.value)

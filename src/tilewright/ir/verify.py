@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tilewright.errors import LoweringError
-from tilewright.ir.linear import FromMemory, Interval, Linear, Operation, bounds
 from tilewright.ir.nest import Block, Buffer, For, Index, Load, LoopNest, Stmt, Store, Test, Update, Where
 from tilewright.ir.printer import format_nest
 from tilewright.ir.walk import operands
 from tilewright.schedule import PARALLEL, SERIAL, UNROLL, VECTORIZE
 from tilewright.te import Binary, Cast, Const, Expr, Select, Unary, Var
+from tilewright.te.index import FromMemory, Interval, Linear, Operation, bounds
 
 _KINDS = (SERIAL, PARALLEL, VECTORIZE, UNROLL)
 
@@ -56,7 +56,7 @@ class _Verifier:
             raise LoweringError(f"loop {loop.var.name} is {loop.kind} inside another {loop.kind} loop")
         if loop.kind == PARALLEL and VECTORIZE in kinds:
             raise LoweringError(f"loop {loop.var.name} is parallel inside a vectorized loop")
-        inside = {**ranges, loop.var: (loop.begin, loop.begin + loop.extent - 1)}
+        inside = {**ranges, loop.var: loop.interval}
         self.statement(loop.body, inside, (*kinds, loop.kind))
 
     def _where(self, where: Where, ranges: dict[Var, Interval], kinds: tuple[str, ...]) -> None:
@@ -66,7 +66,7 @@ class _Verifier:
         for begin, end, case in where.cases:
             if begin != position or end <= begin:
                 raise LoweringError(f"where on {where.var.name}: case {begin}..{end} should begin at {position}")
-            self.statement(case, {**ranges, where.var: (begin, end - 1)}, kinds)
+            self.statement(case, {**ranges, where.var: Interval(begin, end - 1)}, kinds)
             position = end
         if position != last + 1:
             raise LoweringError(f"where on {where.var.name} ends at {position}, its loop at {last + 1}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from tilewright.ir.linear import FromMemory, Linear, Operation, Ranges, substitute_linear, variables
 from tilewright.ir.nest import Block, Buffer, For, Index, Load, Stmt, Store, Test, Update, Where
 from tilewright.te import Binary, Cast, Expr, Select, Unary, Var
+from tilewright.te.index import FromMemory, Linear, Operation, Ranges, substitute, variables
 
 Access: TypeAlias = tuple[Buffer, tuple[Linear, ...]]
 
@@ -139,7 +139,7 @@ def substitute_statement(stmt: Stmt, values: Mapping[Var, Linear], ranges: Range
     """Replace loop variables by linear forms throughout."""
 
     def form(old: Linear) -> Linear:
-        return substitute_linear(old, values, ranges, lambda atom: FromMemory(rewrite_value(atom.value, access, form)))
+        return substitute(old, values, ranges, lambda atom: FromMemory(rewrite_value(atom.value, access, form)))
 
     def access(place: Access) -> Access:
         return place[0], tuple(map(form, place[1]))

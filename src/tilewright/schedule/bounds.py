@@ -1,7 +1,7 @@
 """Bound inference: how far every loop runs, and which part of each attached stage its consumers need.
 
-A needed part is a `Range` for each axis: symbols that are fixed where the stage is attached, plus an interval. Its
-width is int or array arithmetic and so holds for one schedule or a population; `ir.lower` turns the symbols into
+A needed part is a `Range` for each axis: a linear form of what is fixed where the stage is attached, plus a width.
+That is int or array arithmetic and so holds for one schedule or a population; `values` turns the forms into
 expressions. One recursion serves both.
 """
 
@@ -9,13 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, cast
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tilewright.errors import ScheduleError
-from tilewright.schedule.loop import Extent, Loop, Split, ceil_div, maximum, minimum
-from tilewright.te import Axis, Binary, Cast, Const, Expr, Unary, Var
+from tilewright.schedule.loop import Extent, Loop, Split
+from tilewright.te import Axis, Var
+from tilewright.te.index import (
+    Algebra,
+    Interval,
+    Linear,
+    Operation,
+    bounds,
+    ceil_div,
+    combine_intervals,
+    const,
+    interval,
+    is_anywhere,
+    maximum,
+    minimum,
+    of_atom,
+    variables,
+)
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
@@ -23,140 +37,81 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Opaque:
-    """A symbol for `op(a, b)` of ranges that do not vary below the attach point."""
-
-    op: str
-    a: Range
-    b: Range
-
-
-Symbol: TypeAlias = Var | Opaque
-Terms: TypeAlias = tuple[tuple[Symbol, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Range:
-    """The integers `sum(coefficient * symbol) + lo .. + lo + width`."""
+    """The integers from `start` to `start + width`; `start` is a form of symbols that are fixed."""
 
-    terms: Terms
-    lo: Extent
+    start: Linear
     width: Extent
 
-    def __hash__(self) -> int:
-        return hash(self.terms)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Range) and self.terms == other.terms and _same(self, other)
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a single integer, or one for each candidate, whatever the symbols are."""
+        return self.start.is_const and isinstance(self.width, int) and self.width == 0
 
     @property
-    def is_point(self) -> bool:
-        return isinstance(self.width, int) and self.width == 0
+    def interval(self) -> Interval:
+        """The range as an interval, where it does not depend on symbols."""
+        return interval(self.start.const, self.start.const + self.width)
 
 
-def _same(a: Range, b: Range) -> bool:
-    return a.lo == b.lo if isinstance(a.lo, int) and isinstance(b.lo, int) else np.array_equal(a.lo, b.lo)
+def from_zero(extent: Extent) -> Range:
+    """All values of a loop of that extent."""
+    return Range(const(0), extent - 1)
 
 
-def point(value: Extent) -> Range:
-    return Range((), value, 0)
+class RangesBelow(Algebra[Range]):
+    """The ranges of index expressions while the loops below some level run, from those of their variables."""
+
+    def __init__(self, lookup: Callable[[Var], Range | None]) -> None:
+        super().__init__()
+        self.lookup = lookup
+
+    def variable(self, var: Var) -> Range | None:
+        return self.lookup(var)
+
+    def constant(self, value: int) -> Range:
+        return Range(const(value), 0)
+
+    def combine(self, op: str, a: Range, b: Range) -> Range | None:
+        if op == "add":
+            return Range(a.start + b.start, a.width + b.width)
+        if op == "sub":
+            return self.combine("add", a, _scaled(b, -1))
+        if op == "mul":
+            return _scaled(a, b.start.const) if b.is_number else _scaled(b, a.start.const) if a.is_number else None
+        if op in ("floordiv", "mod") and (not b.is_number or is_anywhere(b.start.const <= 0)):
+            return None
+        if a.start.is_const and b.start.is_const:
+            return _of_interval(combine_intervals(op, a.interval, b.interval))
+        return _around_symbols(op, a, b)
 
 
-def add(a: Range, b: Range) -> Range:
-    if not b.terms:
-        return Range(a.terms, a.lo + b.lo, a.width + b.width)
-    terms = dict(a.terms)
-    for symbol, coefficient in b.terms:
-        terms[symbol] = terms.get(symbol, 0) + coefficient
-    return Range(tuple((s, c) for s, c in terms.items() if c), a.lo + b.lo, a.width + b.width)
+def _scaled(a: Range, factor: int) -> Range:
+    if not is_anywhere(factor != 0):
+        return Range(const(0), 0)
+    moved = a.width * factor
+    return Range(a.start * factor + const(minimum(moved, 0)), maximum(moved, -moved))
 
 
-def scale(a: Range, factor: Extent) -> Range:
-    if not isinstance(factor, int):
-        assert not a.terms, "symbols have the same coefficient in all candidates"
-        ends = a.lo * factor, (a.lo + a.width) * factor
-        low = minimum(*ends)
-        return Range((), low, maximum(*ends) - low)
-    if factor == 0:
-        return point(0)
-    terms = tuple((s, c * factor) for s, c in a.terms)
-    if factor > 0:
-        return Range(terms, a.lo * factor, a.width * factor)
-    return Range(terms, (a.lo + a.width) * factor, a.width * -factor)
+def _of_interval(found: Interval | None) -> Range | None:
+    return None if found is None else Range(const(found.low), found.high - found.low)
+
+
+def _around_symbols(op: str, a: Range, b: Range) -> Range:
+    """An operation that is not linear: what it is where both ranges begin becomes a symbol of its own."""
+    start = of_atom(Operation(op, a.start, b.start))
+    if op == "mod":  # what moves may begin anew
+        return Range(start * (a.width == 0), (b.start.const - 1) * (a.width > 0))
+    return Range(start, ceil_div(a.width, b.start.const) if op == "floordiv" else maximum(a.width, b.width))
 
 
 def union(a: Range, b: Range) -> Range | None:
     """The hull of both; None where their distance is not known."""
-    if dict(a.terms) != dict(b.terms):
+    distance = b.start - a.start
+    if not distance.is_const:
         return None
-    lo = minimum(a.lo, b.lo)
-    return Range(a.terms, lo, maximum(a.lo + a.width, b.lo + b.width) - lo)
-
-
-def range_of(e: Expr, lookup: Callable[[Var], Range | None]) -> Range | None:
-    """The range of an index expression; None where it cannot be told (an index read from memory)."""
-    if isinstance(e, Const):
-        return point(cast(Extent, e.value))  # an array where the expression belongs to a population
-    if isinstance(e, Var):
-        return lookup(e)
-    if isinstance(e, Cast):
-        return range_of(e.x, lookup)
-    if isinstance(e, Unary) and e.op == "neg":
-        x = range_of(e.x, lookup)
-        return None if x is None else scale(x, -1)
-    if not isinstance(e, Binary):
-        return None
-    a, b = range_of(e.a, lookup), range_of(e.b, lookup)
-    if a is None or b is None:
-        return None
-    return _combine(e.op, a, b)
-
-
-def _combine(op: str, a: Range, b: Range) -> Range | None:
-    if op == "add":
-        return add(a, b)
-    if op == "sub":
-        return add(a, scale(b, -1))
-    if op == "mul":
-        return _multiply(a, b) or _multiply(b, a)
-    if op in ("floordiv", "mod"):
-        if not b.is_point or b.terms or np.any(b.lo <= 0):
-            return None
-        return _divide(a, b.lo) if op == "floordiv" else _modulo(a, b.lo)
-    if op in ("min", "max"):
-        return _extremum(op, a, b)
-    return None
-
-
-def _multiply(a: Range, factor: Range) -> Range | None:
-    if not factor.is_point or factor.terms:
-        return None
-    return scale(a, factor.lo) if isinstance(factor.lo, int) or not a.terms else None
-
-
-def _divide(a: Range, d: Extent) -> Range:
-    if not a.terms:
-        low = a.lo // d
-        return Range((), low, (a.lo + a.width) // d - low)
-    return Range(((Opaque("floordiv", Range(a.terms, a.lo, 0), point(d)), 1),), 0, ceil_div(a.width, d))
-
-
-def _modulo(a: Range, d: Extent) -> Range:
-    if a.terms and a.is_point:
-        return Range(((Opaque("mod", a, point(d)), 1),), 0, 0)
-    if a.terms:
-        return Range((), 0, (d - 1) * (a.width > 0))
-    wraps = a.lo // d != (a.lo + a.width) // d
-    return Range((), a.lo % d * (1 - wraps), a.width * (1 - wraps) + (d - 1) * wraps)
-
-
-def _extremum(op: str, a: Range, b: Range) -> Range:
-    pick = minimum if op == "min" else maximum
-    if not a.terms and not b.terms:
-        low = pick(a.lo, b.lo)
-        return Range((), low, pick(a.lo + a.width, b.lo + b.width) - low)
-    symbol = Opaque(op, Range(a.terms, a.lo, 0), Range(b.terms, b.lo, 0))
-    return Range(((symbol, 1),), 0, maximum(a.width, b.width))
+    low = minimum(distance.const, 0)
+    return Range(a.start + low, maximum(a.width, distance.const + b.width) - low)
 
 
 # --- loops -------------------------------------------------------------------------------------------------------
@@ -195,11 +150,11 @@ def required_region(
     """What of `stage` its consumers read in one iteration of the loop `level`: a range for each axis."""
     regions: list[Range | None] | None = None
     for consumer in schedule.consumers(stage):
-        lookup = _axis_lookup(schedule, consumer, level, extents)
+        below = RangesBelow(_axis_lookup(schedule, consumer, level, extents))
         for read in consumer.reads:
             if read.tensor is not stage.tensor:
                 continue
-            ranges = [range_of(index, lookup) for index in read.indices]
+            ranges = [below.of(index) for index in read.indices]
             if regions is None:
                 regions = ranges
             else:
@@ -233,7 +188,7 @@ def _axis_lookup(
         loop = loops.get(var)
         if loop is None:
             return axes[var]
-        return Range((), 0, extents[loop] - 1) if _runs_inside(loop, level) else Range(((var, 1),), 0, 0)
+        return from_zero(extents[loop]) if _runs_inside(loop, level) else Range(of_atom(var), 0)
 
     return lookup
 
@@ -255,10 +210,10 @@ def _axis_ranges(
     region = required_region(schedule, consumer, level, extents)
     reach = _Reach(level, extents)
     ranges: dict[Var, Range] = {
-        axis: Range((), 0, dim - 1) if r is None else reach.with_shifts(r, dim)
+        axis: from_zero(dim) if r is None else reach.with_shifts(r, dim)
         for axis, r, dim in zip(consumer.axes, region, consumer.tensor.shape, strict=True)
     }
-    ranges.update((axis, Range((), 0, axis.extent - 1)) for axis in consumer.reduce_axes)
+    ranges.update((axis, from_zero(axis.extent)) for axis in consumer.reduce_axes)
     return ranges
 
 
@@ -275,35 +230,17 @@ class _Reach:
     def with_shifts(self, r: Range, dim: Extent) -> Range:
         """Where a part that begins at `r` really lies: one that leaves the dimension is moved to its border."""
         extent = minimum(r.width + 1, dim)
-        low, high = self._start(r)
+        low, high = bounds(r.start, {symbol: self._symbol(symbol) for symbol in variables(r.start)})
         up, down = maximum(-low, 0), maximum(high - (dim - extent), 0)
-        return Range(r.terms, r.lo - down, extent - 1 + down + up)
+        return Range(r.start + const(-down), extent - 1 + down + up)
 
-    def _start(self, r: Range) -> tuple[Extent, Extent]:
-        low = high = r.lo
-        for symbol, coefficient in r.terms:
-            ends = [end * coefficient for end in self._symbol(symbol)]
-            low, high = low + minimum(*ends), high + maximum(*ends)
-        return low, high
-
-    def _symbol(self, symbol: Symbol) -> tuple[Extent, Extent]:
-        if isinstance(symbol, Opaque):
-            return self._operation(symbol)
+    def _symbol(self, symbol: Var) -> Interval:
         if not isinstance(symbol, Axis):
-            return 0, self.extents[self.loops[symbol]] - 1
+            return interval(0, self.extents[self.loops[symbol]] - 1)
         loop = self.host.loop_of_axis[symbol]
         is_part = self.host.attach_loop is not None and not symbol.is_reduce
         room = symbol.extent - self.extents[loop] if is_part else 0
-        return 0, self.below.highest_start(loop) + room
-
-    def _operation(self, symbol: Opaque) -> tuple[Extent, Extent]:
-        (a_low, a_high), (b_low, b_high) = self._start(symbol.a), self._start(symbol.b)
-        if symbol.op == "floordiv":
-            return a_low // b_low, a_high // b_low
-        if symbol.op == "mod":
-            return 0, b_low - 1
-        pick = minimum if symbol.op == "min" else maximum
-        return pick(a_low, b_low), pick(a_high, b_high)
+        return interval(0, self.below.highest_start(loop) + room)
 
 
 class _LoopRanges:
@@ -316,8 +253,8 @@ class _LoopRanges:
 
     def range(self, axis: Axis, loop: Loop) -> Range:
         is_offset = not axis.is_reduce and self.stage.attach_loop is not None
-        symbols: Terms = ((axis, 1),) if is_offset or self.is_fixed_somewhere(loop) else ()
-        return Range(symbols, 0, self.width(loop))
+        start = of_atom(axis) if is_offset or self.is_fixed_somewhere(loop) else const(0)
+        return Range(start, self.width(loop))
 
     def width(self, loop: Loop) -> Extent:
         """How far the loop's value moves while the inner leaves run."""

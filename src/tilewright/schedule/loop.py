@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from tilewright.te import Var
+from tilewright.te.index import Number
 
 if TYPE_CHECKING:
     from tilewright.schedule.stage import Stage
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
-Extent: TypeAlias = "int | IntArray"
+Extent: TypeAlias = Number
 
 SERIAL, PARALLEL, VECTORIZE, UNROLL = "serial", "parallel", "vectorize", "unroll"
 DONE = {SERIAL: "serial", PARALLEL: "parallel", VECTORIZE: "vectorized", UNROLL: "unrolled"}
@@ -72,19 +69,3 @@ class Fuse:
 
 
 Relation: TypeAlias = Split | Fuse
-
-
-def ceil_div(a: Extent, b: Extent) -> Extent:
-    return -(-a // b)
-
-
-def minimum(a: Extent, b: Extent) -> Extent:
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
-    return np.minimum(a, b)
-
-
-def maximum(a: Extent, b: Extent) -> Extent:
-    if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
-    return np.maximum(a, b)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tilewright.errors import ScheduleError
-from tilewright.schedule.bounds import Range, enclosing_loops, range_of
+from tilewright.schedule.bounds import enclosing_loops
 from tilewright.schedule.loop import Fuse, Loop, Split
 from tilewright.schedule.stage import Layout, Stage
 from tilewright.schedule.values import divides, global_values, loop_value, loop_var, number, plus, times
@@ -29,6 +27,7 @@ from tilewright.te import (
     substitute,
     visit,
 )
+from tilewright.te.index import Intervals, is_anywhere
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
@@ -279,10 +278,10 @@ def _guarded_read(tensor: Tensor, indices: list[Expr]) -> Expr:
     """The element, or zero where an index may leave the tensor (the end of a reduction that does not divide)."""
     guard: Expr | None = None
     for index, dim in zip(indices, tensor.shape, strict=True):
-        reached = range_of(index, lambda var: Range((), 0, var.extent - 1) if isinstance(var, Axis) else None)
-        if reached is None or np.any(reached.lo < 0):
+        reached = Intervals().of(index)
+        if reached is None or is_anywhere(reached.low < 0):
             guard = _and(guard, Binary("bool", "ge", index, Const("int64", 0)))
-        if reached is None or np.any(reached.lo + reached.width >= dim):
+        if reached is None or is_anywhere(reached.high >= dim):
             guard = _and(guard, Binary("bool", "lt", index, Const("int64", dim)))
     read = Read(tensor.dtype, tensor, tuple(indices))
     return read if guard is None else Select(tensor.dtype, guard, read, identity("sum", tensor.dtype))

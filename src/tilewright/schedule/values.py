@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewright.schedule.bounds import Opaque, Range, Symbol, required_region
-from tilewright.schedule.loop import Extent, Loop, Split, minimum
+from tilewright.schedule.bounds import Range, required_region
+from tilewright.schedule.loop import Extent, Loop, Split
 from tilewright.te import Axis, Binary, Const, Expr, Var
+from tilewright.te.index import Atom, FromMemory, Linear, Operation, minimum
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
@@ -103,22 +104,23 @@ def domain_bases(schedule: Schedule, stage: Stage, known: Mapping[Loop, Expr] = 
     inner = frozenset(host.leaves[host.leaves.index(level) + 1 :])
     host_bases = dict(zip(host.axes, domain_bases(schedule, host, known), strict=True))
 
-    def symbol_value(symbol: Symbol) -> Expr:
-        if isinstance(symbol, Opaque):
+    def symbol_value(symbol: Atom) -> Expr:
+        assert not isinstance(symbol, FromMemory), "an index that is read from memory has no range"
+        if isinstance(symbol, Operation):
             return Binary("int64", symbol.op, expression(symbol.a), expression(symbol.b))
         if not isinstance(symbol, Axis):
             return symbol
         local = loop_value(host, host.loop_of_axis[symbol], extents, loop_var, inner, known)
         return plus(host_bases[symbol], local) if symbol in host_bases else local
 
-    def expression(r: Range) -> Expr:
-        total: Expr = number(r.lo)
-        for symbol, coefficient in r.terms:
+    def expression(form: Linear) -> Expr:
+        total: Expr = number(form.const)
+        for symbol, coefficient in form.terms.items():
             total = plus(total, times(symbol_value(symbol), coefficient))
         return total
 
     return [
-        ZERO if r is None else _clamped(expression(r), r, dim)
+        ZERO if r is None else _clamped(expression(r.start), r, dim)
         for r, dim in zip(region, stage.tensor.shape, strict=True)
     ]
 

@@ -83,9 +83,9 @@ from tilewright.te.functions import (
     tan,
     tanh,
 )
+from tilewright.te.index import memory_step
 from tilewright.te.printer import format_expr, format_number, format_tensor
 from tilewright.te.renaming import names_in, renamed
-from tilewright.te.strides import memory_step
 from tilewright.te.structure import structural_hash, topological_order
 from tilewright.te.task import Task
 from tilewright.te.tensor import Shape, Tensor, compute, placeholder, reduce_axis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.errors import ExpressionError
 from tilewright.te.expr import Axis, Cast, Expr, Read, Reduce, Select, Var
-from tilewright.te.ranges import range_outside
+from tilewright.te.index import range_outside
 from tilewright.te.transform import children
 
 

@@ -20,13 +20,10 @@ from tilewright.ir import (
     Block,
     Buffer,
     For,
-    FromMemory,
     Index,
-    Linear,
     Load,
     LoopNest,
     Module,
-    Operation,
     Stmt,
     Store,
     Test,
@@ -48,6 +45,7 @@ from tilewright.te import (
     is_float,
     numpy_dtype,
 )
+from tilewright.te.index import Atom, FromMemory, Linear
 
 Value: TypeAlias = "int | float | bool"
 Environment: TypeAlias = dict[Var, int]
@@ -283,7 +281,7 @@ class _Interpreter:
 
         return evaluate
 
-    def _atom(self, atom: Var | Operation | FromMemory) -> Evaluate:
+    def _atom(self, atom: Atom) -> Evaluate:
         if isinstance(atom, Var):
             return operator.itemgetter(atom)
         if isinstance(atom, FromMemory):

@@ -1,0 +1,72 @@
+"""Index arithmetic: intervals, linear forms, and what an index expression comes to in either.
+
+Numbers are ints, or arrays with one for each candidate of a population or each point of a loop: everything here is
+arithmetic that holds for both. Read `interval.py` first, where the rules of division and modulo are, then `linear.py`;
+`algebra.py` walks expressions.
+"""
+
+from tilewright.te.index.algebra import Algebra
+from tilewright.te.index.interval import (
+    OPERATIONS,
+    Interval,
+    Number,
+    ceil_div,
+    combine_intervals,
+    interval,
+    is_anywhere,
+    is_array,
+    maximum,
+    minimum,
+)
+from tilewright.te.index.linear import (
+    Atom,
+    FromMemory,
+    Linear,
+    LinearForms,
+    Operation,
+    Ranges,
+    atom_bounds,
+    bounds,
+    clamped,
+    combine,
+    const,
+    format_linear,
+    of_atom,
+    substitute,
+    variables,
+)
+from tilewright.te.index.ranges import Intervals, index_range, range_outside
+from tilewright.te.index.strides import memory_step
+
+__all__ = [
+    "OPERATIONS",
+    "Algebra",
+    "Atom",
+    "FromMemory",
+    "Interval",
+    "Intervals",
+    "Linear",
+    "LinearForms",
+    "Number",
+    "Operation",
+    "Ranges",
+    "atom_bounds",
+    "bounds",
+    "ceil_div",
+    "clamped",
+    "combine",
+    "combine_intervals",
+    "const",
+    "format_linear",
+    "index_range",
+    "interval",
+    "is_anywhere",
+    "is_array",
+    "maximum",
+    "memory_step",
+    "minimum",
+    "of_atom",
+    "range_outside",
+    "substitute",
+    "variables",
+]
