@@ -27,7 +27,7 @@ from benchmarks.suite import Suite, milliseconds
 from benchmarks.table import heading, markdown
 from benchmarks.tuned_network import Point, tune_network
 from tilewright.deploy.compiled import NativeStep
-from tilewright.errors import TilewrightError
+from tilewright.errors import TilewrightError, UsageError
 from tilewright.measure import WARM, Context
 from tilewright.measure.local.cold import ColdConstants
 from tilewright.network import (
@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--warm-too", action="store_true", help="tune with warm weights as well, and compare")
     parser.add_argument(
         "--cold",
-        type=Context.parse,
+        type=_context,
         metavar="C",
         help="how cold kernels are alone, such as cold-96M (default: as the weights of the network make them)",
     )
@@ -125,6 +125,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     cases = [f"{network} seed {seed}" for network in NETWORKS for seed in range(options.seeds)]
     kept = Suite("case", row_of, run, verdict, as_table, as_json, passed)
     return kept.main([case for case in cases if options.case in case], options)
+
+
+def _context(text: str) -> Context:
+    try:
+        return Context.parse(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def run(case: str, options: argparse.Namespace) -> Row:

@@ -84,3 +84,10 @@ def test_a_row_survives_json() -> None:
 def test_the_chosen_cases_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert deployed.main(["--list", "--case", "bert_tiny", "--seeds", "2"]) == 0
     assert capsys.readouterr().out.splitlines() == ["zoo:bert_tiny seed 0", "zoo:bert_tiny seed 1"]
+
+
+def test_a_context_that_is_none_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        deployed.main(["--cold", "lukewarm"])
+    assert stop.value.code == 2
+    assert "the context is 'lukewarm'; it must be 'warm'" in capsys.readouterr().err
