@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         threads: int | None
         shapes: Shapes | None
         seed: int
-        search: str | SearchStrategy | type[SearchStrategy]
+        search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy]
         cost_model: CostModel | str | os.PathLike[str]
         objective: str | Objective
         required_latency_s: float | None
@@ -341,7 +341,7 @@ def tune_network(
     threads: int | None = None,
     shapes: Shapes | None = None,
     seed: int = 0,
-    search: str | SearchStrategy | type[SearchStrategy] = "evolutionary",
+    search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
     cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
     objective: str | Objective = "f1",
     required_latency_s: float | None = None,

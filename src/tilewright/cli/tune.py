@@ -51,7 +51,12 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         metavar="M",
         help="its name or the file of a saved one (default: %(default)s)",
     )
-    parser.add_argument("--search", default="evolutionary", metavar="S", help="evolutionary (default) or random")
+    parser.add_argument(
+        "--search",
+        default="evolutionary",
+        metavar="S",
+        help="evolutionary (default), random, or the file of a strategy",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--context",

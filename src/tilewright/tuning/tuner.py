@@ -103,7 +103,7 @@ def tune(
     target: Target | str = "llvm -mcpu=native",
     threads: int | None = None,
     cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
-    search: str | SearchStrategy | type[SearchStrategy] = "evolutionary",
+    search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
     budget_s: float | None = None,
     workload: str = "",
     rules: Sequence[Rule] = DEFAULT_RULES,
@@ -116,9 +116,10 @@ def tune(
 
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
     run that was interrupted goes on where it stopped. `cost_model` is a name (boosted-trees, analytical or random), the
-    path of a saved model, or a model; `search` is a name (evolutionary or random), or a `SearchStrategy`.
-    Constants are warm, or as cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`. `measure` has
-    the options of measuring on this machine; a `measurer` measures elsewhere.
+    path of a saved model, or a model; `search` is a name (evolutionary or random), the path of a file, or a
+    `SearchStrategy`. Constants are warm, or as cold as `context` says, such as "cold-8M": see
+    `tilewright.measure.Context`. `measure` has the options of measuring on this machine; a `measurer` measures
+    elsewhere.
     """
     num_trials = whole_number("trials", trials, least=1)
     log = None if records is None else RecordLog(file_path("records", records))
@@ -152,7 +153,7 @@ class Tuner:
         *,
         seed: int = 0,
         cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
-        search: str | SearchStrategy | type[SearchStrategy] = "evolutionary",
+        search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
         rules: Sequence[Rule] = DEFAULT_RULES,
         workload: str = "",
         context: Context = WARM,

@@ -101,7 +101,7 @@ class TaskScheduler:
         target: Target | str = "llvm -mcpu=native",
         threads: int | None = None,
         seed: int = 0,
-        search: str | SearchStrategy | type[SearchStrategy] = "evolutionary",
+        search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
         cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
         patience_trials: int = _PATIENCE_TRIALS,
         make_tuner: Callable[[Task, Context, str], TaskTuner] | None = None,
