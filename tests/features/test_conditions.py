@@ -34,7 +34,7 @@ def padded_blur() -> Schedule:
 
 def conditions(schedule: Schedule) -> Conditions:
     (statement,) = analyze(schedule, 1, HARDWARE)
-    return find_conditions(statement.region, statement.runs & ~statement.unrolled, HARDWARE.core.select_instructions)
+    return find_conditions(statement.region, statement.unrolled, HARDWARE.core.select_instructions)
 
 
 def test_every_test_is_counted() -> None:

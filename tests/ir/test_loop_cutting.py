@@ -11,7 +11,7 @@ from tests.schedule.programs import gemm_relu, padded_sum
 from tilewright import ir, te
 from tilewright.ir import Block, For, LoopNest, Stmt, Store, Update, Where, expressions, lower
 from tilewright.runtime.build import build
-from tilewright.schedule import Schedule
+from tilewright.schedule import MAX_COPIES, Schedule
 from tilewright.te import Expr, Task, Var
 from tilewright.te.index import Interval, bounds
 
@@ -128,7 +128,7 @@ def test_copies_are_bounded() -> None:
 
     B = te.compute(shape, element, "B")
     nest = lower(Schedule(Task([A], B, "pad")), check=True).kernel
-    assert sum(isinstance(stmt, Store) for stmt in _statements(nest.body)) <= ir.loop_cutting.MAX_COPIES
+    assert sum(isinstance(stmt, Store) for stmt in _statements(nest.body)) <= MAX_COPIES
 
 
 def _joined(sizes: list[int], function: Callable[[Expr], Expr] = lambda x: x) -> Schedule:

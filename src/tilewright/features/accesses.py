@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.features.regions import Floats, Number, Region, is_dense, step
-from tilewright.schedule import Loop, Schedule, Stage, accumulator_dtype, required_region
+from tilewright.schedule import Loop, Schedule, Stage, buffer_dtype, required_region
 from tilewright.te import DTYPES, Expr, Tensor
 
 PAGE_BYTES = 4096
@@ -69,7 +69,7 @@ class AccessReader:
 
     def access(self, tensor: Tensor, index_tuples: list[tuple[Expr, ...]], kind: str) -> Access:
         producer = self.schedule[tensor]
-        element_bytes = DTYPES[self._dtype(producer)].bytes
+        element_bytes = DTYPES[buffer_dtype(producer)].bytes
         shape = self._shape(producer)
         fixed = 0 if producer.is_placeholder else self.regions[producer].num_around
         is_whole = self._whole_dimensions(producer)
@@ -114,11 +114,6 @@ class AccessReader:
             return [False] * len(producer.tensor.shape)
         needed = required_region(self.schedule, producer, producer.attach_loop, self.schedule.extents)
         return [part is None for part in needed]
-
-    def _dtype(self, producer: Stage) -> str:
-        dtype = producer.tensor.dtype
-        is_local = not producer.is_placeholder and not producer.is_output
-        return accumulator_dtype(dtype) if is_local and producer.reduction is not None else dtype
 
     def _shape(self, producer: Stage) -> list[Number]:
         if producer.is_placeholder:

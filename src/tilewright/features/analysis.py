@@ -16,9 +16,8 @@ import numpy.typing as npt
 from tilewright.features.accesses import READ, WRITE, Access, find_accesses
 from tilewright.features.hardware import Hardware
 from tilewright.features.operations import count_operations, flops
-from tilewright.features.regions import Floats, LoopPath, Region, find_regions
-from tilewright.features.unrolling import Booleans, Unrolling
-from tilewright.schedule import PARALLEL, VECTORIZE, Schedule, Stage
+from tilewright.features.regions import Booleans, Floats, LoopPath, Region, find_regions
+from tilewright.schedule import PARALLEL, VECTORIZE, Schedule, Stage, Unrolling
 from tilewright.te import DTYPES
 
 Integers = npt.NDArray[np.int64]
@@ -37,11 +36,13 @@ class Statement:
         self.flops = flops(self.counts)
         self.element_bytes = DTYPES[self.stage.tensor.dtype].bytes
         self.is_reduce = np.array([loop.is_reduce for loop in self.path.loops], np.bool_).reshape(-1, 1)
-        self.unrolled: Booleans = np.array([unrolling.unrolled[loop] for loop in self.path.loops], np.bool_)
-        self.unrolled = self.unrolled.reshape(self.path.extents.shape)
-        self.register_level: Integers = np.where(
-            (level := unrolling.register_level(self.stage)) < 0, -1, level + self.num_around
-        )
+        self.unrolled: Booleans = np.empty(self.path.extents.shape, np.bool_)
+        for row, loop in zip(self.unrolled, self.path.loops, strict=True):
+            row[:] = unrolling.is_unrolled(loop)
+        self.register_level: Integers = np.full(self.n, -1)  # from which loop on a reduction runs on registers alone
+        if self.stage.reduction is not None:
+            level = np.asarray(unrolling.accumulations[self.stage].level)
+            self.register_level[:] = np.where(level < 0, -1, level + self.num_around)
         self.working_set: Floats = np.zeros_like(self.path.inner)  # bytes of the lines that all that runs touches
         self.needed: Floats = np.full(self.n, _numel(schedule, self.stage))  # iterations that compute something new
 
@@ -147,7 +148,7 @@ def traffic(statement: Statement, cache_bytes: float, line_bytes: int) -> Traffi
 def analyze(schedule: Schedule, n: int, hardware: Hardware) -> list[Statement]:
     """The executed statements of a schedule or population of `n` candidates, producers before consumers."""
     regions = find_regions(schedule, n)
-    unrolling = Unrolling(schedule, n)
+    unrolling = Unrolling(schedule)
     statements = [
         Statement(schedule, regions[stage], find_accesses(schedule, regions, stage, hardware.line_bytes), unrolling)
         for stage in schedule.active_stages

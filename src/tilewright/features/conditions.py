@@ -14,13 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.features.operations import KINDS, node_kind, value_nodes
-from tilewright.features.regions import Floats, Region
-from tilewright.features.unrolling import Booleans
-from tilewright.schedule import VECTORIZE, Loop, Stage
+from tilewright.features.regions import Booleans, Floats, Region
+from tilewright.schedule import MAX_COPIES, VECTORIZE, Loop, Stage, copies_left, is_cut, may_be_cut
 from tilewright.te import Axis, Expr, Reduce, Select, Var, collect_reads, visit
-
-# As in ir.loop_cutting.
-MAX_COPIES = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +27,8 @@ class Conditions:
     remaining: Floats
 
 
-def find_conditions(region: Region, is_loop: Booleans, select_instructions: float) -> Conditions:
-    """The conditions of the region's statement; `is_loop[position]` tells which loops of its path remain loops.
+def find_conditions(region: Region, unrolled: Booleans, select_instructions: float) -> Conditions:
+    """The conditions of the region's statement; `unrolled[position]` tells which loops of its path are written out.
 
     A choice whose test remains costs `select_instructions` beside it: the value goes through a register of its own.
     """
@@ -52,7 +48,7 @@ def find_conditions(region: Region, is_loop: Booleans, select_instructions: floa
             if kind == "int_cmp":
                 tests.append(_variables(part))
     n = region.path.extents.shape[1]
-    return Conditions(counts, _remaining(region, tests, is_loop, select_instructions) if tests else np.zeros(n))
+    return Conditions(counts, _remaining(region, tests, unrolled, select_instructions) if tests else np.zeros(n))
 
 
 def _conditions(stage: Stage) -> list[Expr]:
@@ -81,12 +77,12 @@ def _variables(e: Expr) -> frozenset[Var]:
 class _Group:
     """Tests of the same variables, and in which share of the iterations they are made."""
 
-    def __init__(self, region: Region, variables: frozenset[Var], num_tests: int, is_loop: Booleans) -> None:
+    def __init__(self, region: Region, variables: frozenset[Var], num_tests: int, unrolled: Booleans) -> None:
         self.num_tests = num_tests
         widths = [region.reach(variable).width for variable in variables]
         moved: Booleans = np.any([width[:-1] > width[1:] for width in widths], axis=0)
-        self.moved_by: Booleans = moved & is_loop
-        self.is_in_straight_code: Booleans = np.any(moved & ~is_loop, axis=0)
+        self.moved_by: Booleans = moved & ~unrolled
+        self.is_in_straight_code: Booleans = np.any(moved & unrolled, axis=0)
         self.parts = region.moved_by(list(variables))
         n = region.path.extents.shape[1]
         self.is_blocked = np.zeros(n, np.bool_)  # a loop that moves them was not cut: nothing inside can decide them
@@ -123,20 +119,21 @@ class _Group:
         return np.where(self.is_blocked, 1.0, np.where(self.has_border, self.border_share, 0.0))
 
 
-def _remaining(region: Region, tests: list[frozenset[Var]], is_loop: Booleans, select_instructions: float) -> Floats:
+def _remaining(region: Region, tests: list[frozenset[Var]], unrolled: Booleans, select_instructions: float) -> Floats:
     """Instructions that each vector needs for tests, on average over the interior and the borders."""
-    groups = [_Group(region, variables, count, is_loop) for variables, count in Counter(tests).items()]
-    copies = np.full(region.path.extents.shape[1], float(MAX_COPIES))
+    groups = [_Group(region, variables, count, unrolled) for variables, count in Counter(tests).items()]
+    copies = np.full(region.path.extents.shape[1], MAX_COPIES)
+    extents = region.path.extents.astype(np.int64)
     for position, loop in enumerate(region.path.loops):
         num_open = np.sum([group.open_at(position) for group in groups], axis=0)
-        extent = region.path.extents[position]
-        segments = np.minimum(extent, 3)
-        is_cut = (num_open == 1) & (segments <= copies)
+        extent = extents[position]
+        pieces = np.minimum(extent, 3)
+        is_cut_here = (num_open == 1) & may_be_cut(unrolled[position], extent) & is_cut(pieces, copies)
         if not loop.is_reduce:
             for group in groups:
-                group.cut(position, is_cut & group.is_outermost_part(loop), extent)
-        copies = np.where(is_cut, copies // segments, copies)
-    decided, operations = np.ones_like(copies), np.zeros_like(copies)
+                group.cut(position, is_cut_here & group.is_outermost_part(loop), region.path.extents[position])
+        copies = np.where(is_cut_here, copies_left(pieces, copies), copies)
+    decided, operations = np.ones(len(copies)), np.zeros(len(copies))
     for group in groups:
         decided *= 1 - group.undecided
         operations += 2 * group.num_tests * group.undecided

@@ -21,6 +21,7 @@ from tilewright.te import Expr, Var, visit
 from tilewright.te.index import Atom, Linear, LinearForms, Operation, combine_intervals, interval, is_array
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Booleans: TypeAlias = npt.NDArray[np.bool_]
 Number: TypeAlias = "float | Floats"
 
 

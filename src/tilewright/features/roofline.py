@@ -79,8 +79,7 @@ class _Core:
         self.entered = statement.at_level(self.path.outer, self.body)
         self.in_registers = statement.register_level >= 0
         self.register_level = np.maximum(statement.register_level, 0)
-        is_loop = statement.runs & ~statement.unrolled
-        self.conditions = find_conditions(statement.region, is_loop, self.core.select_instructions)
+        self.conditions = find_conditions(statement.region, statement.unrolled, self.core.select_instructions)
 
     def bounds(self) -> dict[str, Floats]:
         core = self.core

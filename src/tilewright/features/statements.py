@@ -23,9 +23,8 @@ from tilewright.features.accesses import READ, READ_WRITE, WRITE, Access
 from tilewright.features.analysis import Statement, analyze, traffic
 from tilewright.features.hardware import Hardware
 from tilewright.features.operations import KINDS
-from tilewright.features.regions import Floats
+from tilewright.features.regions import Booleans, Floats
 from tilewright.features.roofline import bounds_of, estimate_cycles
-from tilewright.features.unrolling import Booleans
 from tilewright.schedule import PARALLEL, VECTORIZE, Schedule
 
 Columns: TypeAlias = "list[tuple[str, Floats | float]]"

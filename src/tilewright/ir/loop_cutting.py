@@ -3,7 +3,7 @@
 Padding and the end of a reduction that does not divide are conditions on loop variables. For every value of a loop
 variable this pass asks which conditions inside are certainly true or certainly false; runs of equal answers become
 loops of their own. Code generation then decides those conditions from the range of the variable. Few copies of the body
-are made, and any number of loops that together are no more code than the one they come from.
+are made (`schedule.cutting`), and any number of loops that together are no more code than the one they come from.
 """
 
 from __future__ import annotations
@@ -16,14 +16,9 @@ import numpy.typing as npt
 
 from tilewright.ir.nest import For, LoopNest, Stmt, Store, Test, Where, block
 from tilewright.ir.walk import expressions, map_children, operands, statements, values_of
-from tilewright.schedule import PARALLEL, UNROLL
+from tilewright.schedule import MAX_COPIES, PARALLEL, UNROLL, copies_left, is_cut, may_be_cut
 from tilewright.te import Binary, Expr, Select, Unary, Var
 from tilewright.te.index import Interval, Linear, bounds, interval, variables
-
-MAX_SEGMENTS = 4
-MAX_COPIES = 9
-# Beyond so many iterations a loop is left as it is: every one of them is looked at.
-MAX_ITERATIONS = 1 << 24
 
 IntArray = npt.NDArray[np.int64]
 
@@ -60,12 +55,12 @@ def _cut_loop(loop: For, context: _Context) -> Stmt:
 def _pieces(loop: For, context: _Context) -> tuple[list[tuple[int, int, Stmt]], int]:
     """The loop in pieces with their bodies, and how many copies may still be made of each of these."""
     whole = (loop.begin, loop.begin + loop.extent, loop.body)
-    if loop.kind == UNROLL or loop.extent > MAX_ITERATIONS:
+    if not may_be_cut(loop.kind == UNROLL, loop.extent):
         return [whole], context.copies
     answers = _answers_inside(loop, context.ranges)
     segments = _segments(loop, answers)
-    if len(segments) <= min(MAX_SEGMENTS, context.copies):
-        return [(begin, end, loop.body) for begin, end in segments], context.copies // len(segments)
+    if is_cut(len(segments), context.copies):
+        return [(begin, end, loop.body) for begin, end in segments], int(copies_left(len(segments), context.copies))
     decided = [{key: int(a.whole[begin - loop.begin]) for key, a in answers.items()} for begin, _ in segments]
     if _grows(loop, decided, answers):
         return [whole], context.copies

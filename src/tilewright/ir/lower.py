@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import LoweringError
@@ -10,19 +11,21 @@ from tilewright.ir.expression import ExpressionLowering
 from tilewright.ir.lanes import private_lanes
 from tilewright.ir.loop_cutting import cut_loops
 from tilewright.ir.nest import INPUT, LOCAL, OUTPUT, PACKED, Buffer, For, Load, LoopNest, Stmt, Store, Update, block
-from tilewright.ir.unroll import unroll_small_loops
 from tilewright.ir.vectors import strip_mine
 from tilewright.ir.verify import verify
 from tilewright.schedule import (
-    SERIAL,
-    UNROLL,
+    FINISH,
+    MOVE,
+    NEST,
+    START,
     VECTORIZE,
+    Accumulation,
     Loop,
     Schedule,
-    Split,
     Stage,
+    Unrolling,
     accumulator_dtype,
-    divides,
+    buffer_dtype,
     domain_bases,
     global_values,
     identity,
@@ -31,8 +34,6 @@ from tilewright.schedule import (
 from tilewright.te import DTYPES, Expr, Reduce, Select, Var
 from tilewright.te.index import Interval, Linear, LinearForms, const, of_atom
 
-# An accumulator tile of at most this many elements is kept apart from memory while a reduction runs.
-MAX_ACCUMULATOR_ELEMENTS = 1024
 # A buffer that a step adds may have so many bytes, or four times those of the largest tensor of the task.
 MAX_LOCAL_BYTES = 1 << 30
 
@@ -85,6 +86,7 @@ class NestBuilder:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.extents: dict[Loop, int] = schedule.extents  # type: ignore[assignment]  # checked by build_nests
+        self.unrolling = Unrolling(schedule)
         self.ranges: dict[Var, Interval] = {}
         self.forms = LinearForms(self._var, self.ranges)
         self.buffers: dict[str, Buffer] = {}
@@ -131,11 +133,8 @@ class NestBuilder:
 
     def _place(self, stage: Stage) -> None:
         shape = tuple(self.extents[stage.loop_of_axis[axis]] for axis in stage.axes)
-        dtype = stage.tensor.dtype
         scope = OUTPUT if stage.is_output else PACKED if self.schedule.is_prepacked(stage) else LOCAL
-        if scope == LOCAL and stage.reduction is not None:
-            dtype = accumulator_dtype(dtype)
-        self.buffers[stage.name] = buffer = Buffer(stage.name, shape, dtype, scope)
+        self.buffers[stage.name] = buffer = Buffer(stage.name, shape, buffer_dtype(stage), scope)
         if scope != OUTPUT and buffer.num_bytes > self._max_local_bytes:
             raise LoweringError(
                 f"stage {stage.name} takes {buffer.num_bytes / 2**30:.3g} GiB of memory; at most "
@@ -172,7 +171,7 @@ class StageLowering:
         """The statements of the leaves from `position` on."""
         leaves = self.stage.leaves
         if position < len(leaves) and leaves[position].is_reduce:
-            return self._reduction(position)
+            return self._reduction()
         if position == len(leaves):
             return [self._statement()]
         return [self._loop(leaves[position], [*self._attached(leaves[position]), *self._from(position + 1)])]
@@ -187,68 +186,37 @@ class StageLowering:
 
     def _loop(self, loop: Loop, body: list[Stmt]) -> Stmt:
         buffers = tuple(self.builder.buffers[s.name] for s in self.builder.schedule.attached_at(loop))
-        inside = block(body, buffers)
+        return self._for(loop, NEST, block(body, buffers))
+
+    def _for(self, loop: Loop, place: str, body: Stmt) -> Stmt:
+        """The loop around a body; nothing is left of one that runs once."""
         extent = self.builder.extents[loop]
-        step = self.stage.pragmas.get(loop, 0)
-        if step:
-            inside = unroll_small_loops(inside, step)
-        return inside if extent == 1 else For(loop.var, 0, extent, loop.annotation, inside)
+        return body if extent == 1 else For(loop.var, 0, extent, self.builder.unrolling.kind(loop, place), body)
 
     # --- reductions -----------------------------------------------------------------------------------------------
 
-    def _reduction(self, position: int) -> list[Stmt]:
+    def _reduction(self) -> list[Stmt]:
         reduction = self.stage.reduction
         assert reduction is not None
-        inside = self.stage.leaves[position:]
-        spatial = [loop for loop in inside if not loop.is_reduce]
-        lanes = [loop for loop in inside if loop.is_reduce and loop.annotation == VECTORIZE]
-        lanes = [loop for loop in lanes if self.builder.extents[loop] > 1]
-        rolled = not self._is_register_tile(spatial)
-        if not self._accumulates_apart(reduction, spatial, lanes):
-            first = self._over(spatial, Store(self.buffer, self.indices, self._identities(reduction)[0]), rolled=rolled)
-            return [first, self._updates(inside, reduction, (self.buffer,), self.indices)]
-        shape = tuple(self.builder.extents[loop] for loop in (*spatial, *lanes))
+        how = self.builder.unrolling.accumulations[self.stage]
+        if not how.is_apart:
+            first = Store(self.buffer, self.indices, self._identities(reduction)[0])
+            return [self._over(how.spatial, START, first), self._updates(how, reduction, (self.buffer,), self.indices)]
+        shape = tuple(self.builder.extents[loop] for loop in (*how.spatial, *how.lanes))
         tiles = tuple(
             Buffer(f"{self.stage.name}.acc{n or ''}", shape, accumulator_dtype(value.dtype), LOCAL)
             for n, value in enumerate(reduction.values)
         )
-        at = tuple(self.builder.linear(loop.var) for loop in (*spatial, *lanes))
+        at = tuple(self.builder.linear(loop.var) for loop in (*how.spatial, *how.lanes))
         start: list[Stmt] = [
             Store(tile, at, neutral) for tile, neutral in zip(tiles, self._identities(reduction), strict=True)
         ]
         body = [
-            self._over([*spatial, *lanes], *start, rolled=rolled),
-            self._updates(inside, reduction, tiles, at),
-            self._finish(reduction, tiles, spatial, lanes, at),
+            self._over((*how.spatial, *how.lanes), START, *start),
+            self._updates(how, reduction, tiles, at),
+            self._finish(how, reduction, tiles, at),
         ]
         return [block(body, tiles)]
-
-    def _accumulates_apart(self, reduction: Reduce, spatial: list[Loop], lanes: list[Loop]) -> bool:
-        """Whether partial results are kept in a tile of their own: in registers, in float32, or apart from
-        another tile that overlaps this one."""
-        if lanes or reduction.op.startswith("arg") or self.buffer.dtype in ("float16", "bfloat16"):
-            return True
-        extents = self.builder.extents
-        for relation in self.stage.relations:
-            if isinstance(relation, Split) and not relation.parent.is_reduce:
-                is_exact = divides(extents[relation.inner], extents[relation.parent])
-                if not is_exact:
-                    return True
-        size = 1
-        for loop in spatial:
-            size *= extents[loop]
-        is_tile = self.buffer.scope == LOCAL and self.buffer.num_elements == size and self._is_read_in_registers()
-        return self._is_register_tile(spatial) and not is_tile  # a whole buffer in registers needs no tile
-
-    def _is_read_in_registers(self) -> bool:
-        """Whether all consumers read this stage's buffer with constant indices only."""
-        level = self.stage.attach_loop
-        for consumer in self.builder.schedule.consumers(self.stage):
-            leaves = consumer.leaves
-            inside = leaves[leaves.index(level) + 1 :] if level in leaves else leaves
-            if not all(loop.annotation in (VECTORIZE, UNROLL) or self.builder.extents[loop] == 1 for loop in inside):
-                return False
-        return True
 
     def _identities(self, reduction: Reduce) -> list[Expr]:
         neutral: Expr = identity(reduction.op, accumulator_dtype(reduction.values[0].dtype))
@@ -257,7 +225,7 @@ class StageLowering:
         return [neutral, identity("min", "int64")]
 
     def _updates(
-        self, inside: tuple[Loop, ...], reduction: Reduce, targets: tuple[Buffer, ...], at: tuple[Linear, ...]
+        self, how: Accumulation, reduction: Reduce, targets: tuple[Buffer, ...], at: tuple[Linear, ...]
     ) -> Stmt:
         values = [self.expressions.lower(value) for value in reduction.values]
         guard = reduction_guard(self.stage, self.builder.schedule)
@@ -265,71 +233,41 @@ class StageLowering:
             test = self.expressions.lower(guard)
             neutral = self._identities(reduction)
             values = [Select(v.dtype, test, v, n) for v, n in zip(values, neutral, strict=True)]
-        first = self._register_level(inside, targets)
-        if first is None:
-            return self._around(inside, [Update(reduction.op, targets, at, tuple(values))])
-        spatial = [loop for loop in inside[first:] if not loop.is_reduce]
+        outside = int(how.level) - how.position
+        if outside <= 0:
+            return self._around(how.inside, [Update(reduction.op, targets, at, tuple(values))])
+        spatial = tuple(loop for loop in how.inside[outside:] if not loop.is_reduce)
         target = targets[0]
         shape = tuple(self.builder.extents[loop] for loop in spatial)
         tile = Buffer(f"{self.stage.name}.reg", shape, target.dtype, LOCAL)
         place = tuple(self.builder.linear(loop.var) for loop in spatial)
         body = [
-            self._over(spatial, Store(tile, place, Load(target.dtype, target, at))),
-            self._around(inside[first:], [Update(reduction.op, (tile,), place, tuple(values))]),
-            self._over(spatial, Store(target, at, Load(tile.dtype, tile, place))),
+            self._over(spatial, MOVE, Store(tile, place, Load(target.dtype, target, at))),
+            self._around(how.inside[outside:], [Update(reduction.op, (tile,), place, tuple(values))]),
+            self._over(spatial, MOVE, Store(target, at, Load(tile.dtype, tile, place))),
         ]
-        return self._around(inside[:first], [block(body, (tile,))])
+        return self._around(how.inside[:outside], [block(body, (tile,))])
 
     def _around(self, loops: tuple[Loop, ...], statements: list[Stmt]) -> Stmt:
         for loop in reversed(loops):
             statements = [self._loop(loop, [*self._attached(loop), *statements])]
         return block(statements)
 
-    def _register_level(self, inside: tuple[Loop, ...], targets: tuple[Buffer, ...]) -> int | None:
-        """From which loop on the reduction runs on a part of its target small enough for registers.
-
-        None where that is all of the target, or no such part.
-        """
-        if len(targets) > 1 or any(loop.is_reduce and loop.annotation == VECTORIZE for loop in inside):
-            return None
-        for first, loop in enumerate(inside):
-            if loop.is_reduce and self._is_register_tile([part for part in inside[first:] if not part.is_reduce]):
-                return first or None
-        return None
-
-    def _is_register_tile(self, spatial: list[Loop]) -> bool:
-        extents = self.builder.extents
-        size = 1
-        for loop in spatial:
-            size *= extents[loop]
-        in_registers = all(loop.annotation in (VECTORIZE, UNROLL) or extents[loop] == 1 for loop in spatial)
-        return in_registers and size <= MAX_ACCUMULATOR_ELEMENTS
-
-    def _finish(
-        self,
-        reduction: Reduce,
-        tiles: tuple[Buffer, ...],
-        spatial: list[Loop],
-        lanes: list[Loop],
-        at: tuple[Linear, ...],
-    ) -> Stmt:
+    def _finish(self, how: Accumulation, reduction: Reduce, tiles: tuple[Buffer, ...], at: tuple[Linear, ...]) -> Stmt:
         result = tiles[-1]
-        if not lanes:
-            store = Store(self.buffer, self.indices, Load(result.dtype, result, at))
-            return self._over(spatial, store, rolled=not self._is_register_tile(spatial))
+        if not how.lanes:
+            return self._over(how.spatial, FINISH, Store(self.buffer, self.indices, Load(result.dtype, result, at)))
         sums = tuple(Buffer(f"{t.name}.sum", (), t.dtype, LOCAL) for t in tiles)
         start: list[Stmt] = [Store(s, (), n) for s, n in zip(sums, self._identities(reduction), strict=True)]
         combine: Stmt = Update(reduction.op, sums, (), tuple(Load(t.dtype, t, at) for t in tiles))
-        for loop in reversed(lanes):
+        for loop in reversed(how.lanes):
             combine = For(loop.var, 0, self.builder.extents[loop], VECTORIZE, combine)
         store = Store(self.buffer, self.indices, Load(sums[-1].dtype, sums[-1], ()))
-        return self._over(spatial, block([*start, combine, store], sums))
+        return self._over(how.spatial, FINISH, block([*start, combine, store], sums))
 
-    def _over(self, loops: list[Loop], *statements: Stmt, rolled: bool = False) -> Stmt:
-        """The statements inside plain copies of the given loops; `rolled` where nothing is gained by unrolling."""
+    def _over(self, loops: Sequence[Loop], place: str, *statements: Stmt) -> Stmt:
+        """The statements inside plain copies of the given loops."""
         nest = block(list(statements))
         for loop in reversed(loops):
-            kind = SERIAL if rolled and loop.annotation == UNROLL else loop.annotation
-            if self.builder.extents[loop] > 1:
-                nest = For(loop.var, 0, self.builder.extents[loop], kind, nest)
+            nest = self._for(loop, place, nest)
         return nest

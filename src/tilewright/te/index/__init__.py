@@ -8,9 +8,11 @@ arithmetic that holds for both. Read `interval.py` first, where the rules of div
 from tilewright.te.index.algebra import Algebra
 from tilewright.te.index.interval import (
     OPERATIONS,
+    Flag,
     Interval,
     Number,
     ceil_div,
+    choose,
     combine_intervals,
     interval,
     is_anywhere,
@@ -42,6 +44,7 @@ __all__ = [
     "OPERATIONS",
     "Algebra",
     "Atom",
+    "Flag",
     "FromMemory",
     "Interval",
     "Intervals",
@@ -53,6 +56,7 @@ __all__ = [
     "atom_bounds",
     "bounds",
     "ceil_div",
+    "choose",
     "clamped",
     "combine",
     "combine_intervals",

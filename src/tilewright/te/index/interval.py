@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Number: TypeAlias = "int | IntArray"
+Flag: TypeAlias = "bool | npt.NDArray[np.bool_]"
 
 FAR = 1 << 40
 """Farther than any index, and safe from overflow when it is multiplied by one."""
@@ -62,12 +63,13 @@ def is_array(number: object) -> bool:
     return isinstance(number, np.ndarray)
 
 
-def is_anywhere(condition: bool | npt.NDArray[np.bool_]) -> bool:
+def is_anywhere(condition: Flag) -> bool:
     """Whether a condition on numbers holds, for one candidate at least."""
     return condition if isinstance(condition, bool) else bool(np.any(condition))
 
 
-def _choose(where: Any, a: Number, b: Number) -> Any:
+def choose(where: Any, a: Any, b: Any) -> Any:
+    """`a` where the condition holds, else `b`."""
     if isinstance(where, np.ndarray):
         return np.where(where, a, b)
     return a if where else b
@@ -108,7 +110,7 @@ def _modulo(a: Interval, b: Interval) -> Interval | None:
         return None
     first, last = a.low // b.low, a.high // b.low
     is_exact = (first == last) & ((b.low == b.high) | (first == 0))
-    return Interval(_choose(is_exact, a.low % b.low, 0), _choose(is_exact, a.high % b.low, b.high - 1))
+    return Interval(choose(is_exact, a.low % b.low, 0), choose(is_exact, a.high % b.low, b.high - 1))
 
 
 def _minimum(a: Interval, b: Interval) -> Interval:
