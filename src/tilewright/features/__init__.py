@@ -4,6 +4,7 @@ from tilewright.features.accesses import READ, READ_WRITE, WRITE, Access
 from tilewright.features.analysis import Statement, Traffic, analyze, traffic
 from tilewright.features.encoders import ChoicesEncoder, Encoder, EstimateEncoder, StatementEncoder, hardware_of
 from tilewright.features.hardware import Hardware
+from tilewright.features.primitives import Primitive, PrimitiveReader, PrimitiveSequence, primitives_of
 from tilewright.features.roofline import Bounds, bounds_of, estimate_cycles, roofline
 from tilewright.features.statements import (
     BUFFER_FEATURES,
@@ -30,6 +31,9 @@ __all__ = [
     "EstimateEncoder",
     "FeatureTable",
     "Hardware",
+    "Primitive",
+    "PrimitiveReader",
+    "PrimitiveSequence",
     "Statement",
     "StatementEncoder",
     "Traffic",
@@ -38,6 +42,7 @@ __all__ = [
     "bounds_of",
     "estimate_cycles",
     "hardware_of",
+    "primitives_of",
     "raw_features",
     "roofline",
     "statement_features",

@@ -7,7 +7,8 @@ one method, whose work is array operations over the whole population.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,13 @@ from tilewright.features.statements import statement_features
 from tilewright.space import Population
 
 
+@dataclass(frozen=True, eq=False)
 class Encoder(ABC):
     """Turns programs into `values[candidate, row, number]`; what a row is, the encoder says.
 
     All candidates of a sketch have as many rows; those of another sketch may have more or fewer. The numbers are
-    finite, and depend on the candidate alone. Two encoders of one class are the same.
+    finite, and depend on the candidate alone. An encoder is a value, and a dataclass if it has options: two of one
+    class with the same options are the same, and give the same numbers in any process.
     """
 
     name: ClassVar[str]
@@ -31,14 +34,16 @@ class Encoder(ABC):
     def encode(self, population: Population) -> NDArray[np.float32]:
         """The array of a population, on the device that its sketch was derived for."""
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the constructor."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
+        return isinstance(other, Encoder) and type(self) is type(other) and self.options == other.options
 
     def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return hash((type(self), *self.options.values()))
 
 
 class StatementEncoder(Encoder):
