@@ -10,6 +10,8 @@ from tilewright.features import (
     ChoicesEncoder,
     Encoder,
     EstimateEncoder,
+    PrimitiveEncoder,
+    PublishedPrimitiveEncoder,
     StatementEncoder,
     hardware_of,
 )
@@ -29,6 +31,21 @@ class TestEstimateEncoder(EncoderChecks):
 class TestChoicesEncoder(EncoderChecks):
     def make(self) -> Encoder:
         return ChoicesEncoder()
+
+
+class TestPrimitiveEncoder(EncoderChecks):
+    def make(self) -> Encoder:
+        return PrimitiveEncoder()
+
+
+class TestPrimitiveEncoderOfOneLength(EncoderChecks):
+    def make(self) -> Encoder:
+        return PrimitiveEncoder(length=7, num_names=3, num_numbers=1)
+
+
+class TestPublishedPrimitiveEncoder(EncoderChecks):
+    def make(self) -> Encoder:
+        return PublishedPrimitiveEncoder()
 
 
 def test_statements_have_all_features_on_the_device_of_the_sketch() -> None:

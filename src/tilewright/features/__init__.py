@@ -4,6 +4,12 @@ from tilewright.features.accesses import READ, READ_WRITE, WRITE, Access
 from tilewright.features.analysis import Statement, Traffic, analyze, traffic
 from tilewright.features.encoders import ChoicesEncoder, Encoder, EstimateEncoder, StatementEncoder, hardware_of
 from tilewright.features.hardware import Hardware
+from tilewright.features.primitive_encoders import (
+    NUM_TOKENS,
+    PrimitiveEncoder,
+    PublishedPrimitiveEncoder,
+    token,
+)
 from tilewright.features.primitives import Primitive, PrimitiveReader, PrimitiveSequence, primitives_of
 from tilewright.features.roofline import Bounds, bounds_of, estimate_cycles, roofline
 from tilewright.features.statements import (
@@ -21,6 +27,7 @@ __all__ = [
     "BUFFER_FEATURES",
     "ESTIMATE",
     "FEATURE_NAMES",
+    "NUM_TOKENS",
     "READ",
     "READ_WRITE",
     "WRITE",
@@ -32,8 +39,10 @@ __all__ = [
     "FeatureTable",
     "Hardware",
     "Primitive",
+    "PrimitiveEncoder",
     "PrimitiveReader",
     "PrimitiveSequence",
+    "PublishedPrimitiveEncoder",
     "Statement",
     "StatementEncoder",
     "Traffic",
@@ -47,5 +56,6 @@ __all__ = [
     "roofline",
     "statement_features",
     "table_of",
+    "token",
     "traffic",
 ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilewright.features.hardware import Hardware
 from tilewright.features.roofline import estimate_cycles, roofline
-from tilewright.features.statements import statement_features
+from tilewright.features.statements import ESTIMATE, FEATURE_NAMES, statement_features
 from tilewright.space import Population
 
 
@@ -35,6 +35,11 @@ class Encoder(ABC):
         """The array of a population, on the device that its sketch was derived for."""
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """What each number of a row is; empty where that differs from sketch to sketch."""
+        return ()
+
+    @property
     def options(self) -> dict[str, Any]:
         """The options of the constructor."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -51,6 +56,10 @@ class StatementEncoder(Encoder):
 
     name = "statements"
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return FEATURE_NAMES
+
     def encode(self, population: Population) -> NDArray[np.float32]:
         return statement_features(population.schedule, len(population), hardware_of(population)).values
 
@@ -59,6 +68,10 @@ class EstimateEncoder(Encoder):
     """A row for each statement, with one number: the logarithm of the cycles that it takes by the roofline."""
 
     name = "estimate"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (ESTIMATE,)
 
     def encode(self, population: Population) -> NDArray[np.float32]:
         hardware = hardware_of(population)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,14 +11,32 @@ import pytest
 from tilewright.features import Encoder
 from tilewright.space import Population, Sketch, SpaceOptions, derive
 from tilewright.target import Target
+from tilewright.te import Task, Tensor, names_in, renamed
 from tilewright.testing.programs import FAMILIES, random_task
 
 OPTIONS = SpaceOptions(Target.parse("llvm -mcpu=haswell -num-cores=2"), threads=2)
 
 
-def sketches_of(family: str, seed: int = 0) -> list[Sketch]:
+@cache
+def sketches_of(family: str, seed: int = 0) -> tuple[Sketch, ...]:
     """The space of a random task."""
-    return derive(random_task(family, np.random.default_rng(seed), max_points=4096), OPTIONS)
+    return tuple(derive(random_task(family, np.random.default_rng(seed), max_points=4096), OPTIONS))
+
+
+@cache
+def renamed_sketches_of(family: str, seed: int = 0) -> tuple[Sketch, ...]:
+    """The same space, of the task under other names."""
+    return tuple(derive(with_other_names(sketches_of(family, seed)[0].task), OPTIONS))
+
+
+def with_other_names(task: Task) -> Task:
+    """The same computation, with another name for every tensor and axis, and the same names in every stage."""
+    tensors = (*task.inputs, *task.stages)
+    made: dict[Tensor, Tensor] = {}
+    for number, tensor in enumerate(tensors):
+        axes = range(len(names_in(tensor)) - 1, 0, -1)
+        made[tensor] = renamed(tensor, [f"z{len(tensors) - number}", *(f"q{axis}" for axis in axes)], made)
+    return Task([made[tensor] for tensor in task.inputs], [made[tensor] for tensor in task.outputs], "renamed")
 
 
 class EncoderChecks(ABC):
@@ -34,6 +53,14 @@ class EncoderChecks(ABC):
             assert values.dtype == np.float32
             assert len(values) == 5
             assert np.isfinite(values).all()
+            assert len(self.make().columns) in (0, values.shape[2])
+
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_names_change_nothing(self, family: str) -> None:
+        for sketch, other in zip(sketches_of(family), renamed_sketches_of(family), strict=True):
+            population = sketch.sample(np.random.default_rng(0), 5)
+            values = self.make().encode(Population(other, population.rows))
+            np.testing.assert_array_equal(self.make().encode(population), values)
 
     def test_a_candidate_is_the_same_in_any_population(self) -> None:
         (sketch, *_) = sketches_of("gemm")
