@@ -26,6 +26,8 @@ class Measured:
     population: Population
     latencies_s: NDArray[np.float64]
     context: str = WARM
+    device: str = ""
+    """What the dataset calls the device; empty where its target and threads say all."""
     _encoded: dict[Encoder, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -42,7 +44,7 @@ class Measured:
     def subject(self) -> Hashable:
         """Latencies of the same subject can be compared: of one task, on one device, in one context."""
         sketch = self.population.sketch
-        return sketch.task.hash, str(sketch.options.target), sketch.options.threads, self.context
+        return sketch.task.hash, str(sketch.options.target), sketch.options.threads, self.device, self.context
 
     def encoded(self, encoder: Encoder) -> NDArray[np.float32]:
         """The programs as the encoder has them, which are computed once."""

@@ -7,6 +7,7 @@ from tilewright.space.plain import plain_schedule
 from tilewright.space.population import Candidate, Population
 from tilewright.space.rules import DEFAULT_RULES, Rule
 from tilewright.space.sketch import Sketch
+from tilewright.space.sketch_json import sketches_from_json, sketches_to_json
 from tilewright.space.sketch_state import SketchState, open_pragma, open_split
 
 __all__ = [
@@ -26,4 +27,6 @@ __all__ = [
     "open_pragma",
     "open_split",
     "plain_schedule",
+    "sketches_from_json",
+    "sketches_to_json",
 ]

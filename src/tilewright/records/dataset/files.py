@@ -1,0 +1,164 @@
+"""The files of a dataset: JSON, and arrays with a JSON header in a .npz. Never a pickle.
+
+Each says its format, the version of that and what kind of file it is. A file is written beside its place and then put
+there, so that whoever is killed while writing leaves the old one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from reprlib import repr as shown
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.errors import RecordFormatError, TilewrightError
+from tilewright.version import __version__
+
+FORMAT = "tilewright-dataset"
+VERSION = 1
+_HEADER = "header"
+_MEMBER = ".npy"
+
+# More than any dataset has; what claims to be larger is not read.
+_MAX_JSON_BYTES = 1 << 24
+_MAX_ARRAY_BYTES = 1 << 29
+_BYTES_OF_BROKEN = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RecursionError)
+
+
+def write_json(path: Path, kind: str, content: Mapping[str, Any]) -> None:
+    """Put a JSON file in its place."""
+    _replace(path, (json.dumps(_stamped(kind) | dict(content), allow_nan=False, indent=None) + "\n").encode())
+
+
+def read_json(path: Path, kind: str) -> dict[str, Any]:
+    """What `write_json` wrote; RecordFormatError says what is wrong with another file."""
+    try:
+        data = json.loads(_read(path, _MAX_JSON_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise broken(path, f"it is not JSON ({error})") from error
+    return _checked_stamp(path, kind, data)
+
+
+def write_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Put a .npz with a header in its place. The same content gives the same bytes."""
+    text = json.dumps(_stamped(kind) | dict(header), allow_nan=False, separators=(",", ":"))
+    members = {_HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, array in members.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, array, allow_pickle=False)
+            entry = zipfile.ZipInfo(f"{name}{_MEMBER}")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, content.getvalue())
+    _replace(path, buffer.getvalue())
+
+
+def read_arrays(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays that `write_arrays` wrote; RecordFormatError says what is wrong with another file."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(_read(path, _MAX_ARRAY_BYTES))) as archive:
+            _check_size(path, sum(entry.file_size for entry in archive.infolist()), _MAX_ARRAY_BYTES)
+            members = {
+                entry.filename.removesuffix(_MEMBER): _array(archive.read(entry)) for entry in archive.infolist()
+            }
+        header = json.loads(members.pop(_HEADER).tobytes())
+    except KeyError:
+        raise broken(path, "it has no header") from None
+    except _BYTES_OF_BROKEN as error:
+        raise broken(path, f"it is no .npz of numbers ({error})") from error
+    return _checked_stamp(path, kind, header), members
+
+
+def broken(path: Path, what: str) -> RecordFormatError:
+    """The error of a file that cannot be used."""
+    return RecordFormatError(f"{path}: {what}; restore the file, or remove it and collect or import again")
+
+
+def folder_error(path: Path, error: OSError) -> TilewrightError:
+    """The error to raise when the system refuses."""
+    return TilewrightError(f"the dataset's file {path} cannot be used: {error.strerror or error}")
+
+
+def _stamped(kind: str) -> dict[str, Any]:
+    return {"format": FORMAT, "version": VERSION, "kind": kind, "tool_version": __version__}
+
+
+def _checked_stamp(path: Path, kind: str, data: object) -> dict[str, Any]:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise broken(path, f"a file of a dataset says that its format is {FORMAT}, got {shown(data)}")
+    if data.get("version") != VERSION:
+        raise RecordFormatError(
+            f"{path}: the format is version {shown(data.get('version'))}, and this tilewright ({__version__}) reads "
+            f"version {VERSION}; use the tilewright that wrote it, or a newer one"
+        )
+    if data.get("kind") != kind:
+        raise broken(path, f"it should be a file of the kind {kind}, and is one of the kind {shown(data.get('kind'))}")
+    return data
+
+
+def _array(content: bytes) -> NDArray[Any]:
+    """A .npy of numbers, whose size is what it says it is."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version != (1, 0):
+        raise ValueError(f"arrays are of version 1.0, got {version}")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.kind not in "iuf" or dtype.hasobject:
+        raise ValueError(f"arrays hold numbers, got {dtype}")
+    if math.prod(shape) * dtype.itemsize != len(content) - file.tell():
+        raise ValueError(f"an array of shape {shape} and type {dtype} has {len(content) - file.tell()} bytes")
+    return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape, order="F" if is_fortran else "C")
+
+
+def _read(path: Path, max_bytes: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise broken(path, "it is no regular file")
+            _check_size(path, status.st_size, max_bytes)
+            return file.read(max_bytes)
+    except FileNotFoundError:
+        raise broken(path, "it is not there") from None
+    except OSError as error:
+        raise folder_error(path, error) from error
+
+
+def _check_size(path: Path, num_bytes: int, max_bytes: int) -> None:
+    if num_bytes > max_bytes:
+        raise broken(path, f"it holds {num_bytes} bytes, and at most {max_bytes} are read")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with open(fd, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise folder_error(path, error) from error
+
+
+def _umask() -> int:
+    """What Linux would take from the mode of a new file."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,178 @@
+"""`DatasetFolder`: the folder of a dataset, whose parts can be read, added and lost one by one.
+
+FOLDER/dataset.json                                what it is
+FOLDER/tasks/<hash>.json                           each task once
+FOLDER/networks/<name>.json                        each network: its tasks and their weights
+FOLDER/devices/<name>/device.json                  each device once
+FOLDER/devices/<name>/<hash>.<context>.npz         programs of a task on it: sketches, rows of choices, latencies
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from tilewright.errors import ExpressionError, RecordFormatError, UsageError
+from tilewright.records.dataset.device import Device, checked_name
+from tilewright.records.dataset.files import broken, folder_error, read_json, write_json
+from tilewright.records.dataset.networks import NetworkTasks
+from tilewright.records.dataset.programs import TaskPrograms
+from tilewright.space import SpaceOptions
+from tilewright.target import Target
+from tilewright.te import Task
+
+_FILE_NAME = "dataset.json"
+_LOCK_NAME = ".lock"
+_DATASET, _TASK = "dataset", "task"
+_PART = re.compile(r"([0-9a-f]{8,64})\.([A-Za-z0-9.-]{1,64})\.npz")
+
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where the programs of a task on a device are."""
+
+    task: str
+    context: str
+    path: Path
+
+
+class DatasetFolder:
+    """A dataset that exists; `create` makes one of a folder that is empty or not there.
+
+    What is broken or missing costs itself alone: it is left out with a warning, unless it is asked for by name.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise UsageError(f"a dataset is a folder, and {self.path} is none; check the path, or collect one")
+        if not (self.path / _FILE_NAME).is_file():
+            raise UsageError(
+                f"{self.path} is no dataset, since it has no {_FILE_NAME}; give the folder that "
+                "`tilewright dataset collect -o` or `import -o` has made"
+            )
+        read_json(self.path / _FILE_NAME, _DATASET)
+        self._tasks: dict[str, Task] = {}
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> DatasetFolder:
+        """The dataset at the path, which is made if there is none."""
+        folder = Path(path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not (folder / _FILE_NAME).exists():
+                if any(name != _LOCK_NAME for name in os.listdir(folder)):
+                    raise UsageError(f"{folder} is a folder with something else in it; name a dataset, or a new folder")
+                write_json(folder / _FILE_NAME, _DATASET, {})
+        except OSError as error:
+            raise folder_error(folder, error) from error
+        return cls(folder)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Inside, nobody else writes to the dataset. Readers need no such thing."""
+        fd = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"another process is writing to the dataset {self.path}; wait for its end, or name another folder"
+                ) from None
+            yield
+        finally:
+            os.close(fd)  # which unlocks it
+
+    # --- tasks and networks -------------------------------------------------------------------------------------------
+
+    def task(self, digest: str) -> Task:
+        """The task of a hash, under the names that it was first written with."""
+        if digest not in self._tasks:
+            path = self._task_path(digest)
+            try:
+                task = Task.from_json(read_json(path, _TASK).get("definition"))
+            except ExpressionError as error:
+                raise broken(path, f"the task cannot be read: {error}") from error
+            if task.hash != digest:
+                raise broken(path, f"the file is called after the task {digest}, and holds {task.hash}")
+            self._tasks[digest] = task
+        return self._tasks[digest]
+
+    def add_task(self, task: Task) -> Task:
+        """The task as it is written here: under its first names, whatever those of `task` are."""
+        if not self._task_path(task.hash).exists():
+            write_json(self._task_path(task.hash), _TASK, {"hash": task.hash, "definition": task.to_json()})
+            self._tasks[task.hash] = task
+        return self.task(task.hash)
+
+    def networks(self) -> list[NetworkTasks]:
+        """The networks, by their names."""
+        return list(_readable(NetworkTasks.read, sorted((self.path / "networks").glob("*.json"))))
+
+    def add_network(self, network: NetworkTasks) -> None:
+        """Write what a network consists of; what was known of one of this name and these sizes is replaced."""
+        network.write(self.path / "networks")
+
+    def _task_path(self, digest: str) -> Path:
+        return self.path / "tasks" / f"{digest}.json"
+
+    # --- devices and their programs -----------------------------------------------------------------------------------
+
+    def devices(self) -> list[Device]:
+        """The devices, by their names."""
+        return list(_readable(Device.read, sorted(p for p in (self.path / "devices").glob("*") if p.is_dir())))
+
+    def add_device(self, device: Device) -> Device:
+        """The device as it is written here, under its name; a new one gets a name that is free.
+
+        What was measured on the same device before is added to, whatever it was called.
+        """
+        known = next((known for known in self.devices() if known.is_same(device)), None)
+        if known is not None:
+            return known
+        base, number = checked_name(device.name), 1
+        while (self._device_folder(device) / "device.json").exists():
+            number += 1
+            device = replace(device, name=f"{base}-{number}")
+        device.write(self._device_folder(device))
+        return device
+
+    def parts(self, device: Device) -> list[Part]:
+        """The programs that the dataset has of a device."""
+        paths = sorted(self._device_folder(device).glob("*.npz"))
+        return [Part(found[1], found[2], path) for path in paths if (found := _PART.fullmatch(path.name))]
+
+    def programs(self, device: Device, part: Part) -> TaskPrograms:
+        """The programs of a part."""
+        options = SpaceOptions(Target.parse(device.target), device.threads)
+        return TaskPrograms.read(part.path, self.task(part.task), options)
+
+    def part(self, device: Device, task: Task, context: str) -> Part:
+        """Where the programs of a task in a context are, or would be."""
+        return Part(task.hash, context, self._device_folder(device) / f"{task.hash}.{context}.npz")
+
+    def _device_folder(self, device: Device) -> Path:
+        return self.path / "devices" / device.name
+
+
+def _readable(read: Callable[[Path], _Part], paths: Iterable[Path]) -> Iterator[_Part]:
+    """What can be read; there is a warning of the rest."""
+    for path in paths:
+        try:
+            yield read(path)
+        except RecordFormatError as error:
+            set_aside(error)
+
+
+def set_aside(error: RecordFormatError) -> None:
+    """Warn of a part of a dataset that cannot be read."""
+    warnings.warn(f"a part of the dataset is left out: {error}", stacklevel=3)

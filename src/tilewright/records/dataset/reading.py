@@ -1,0 +1,71 @@
+"""`read_folder`: a dataset on disk as what cost models learn from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+import numpy as np
+
+from tilewright.cost_model import Dataset, Measured
+from tilewright.errors import RecordFormatError, UsageError
+from tilewright.records.dataset.device import Device
+from tilewright.records.dataset.folder import DatasetFolder, Part, set_aside
+
+
+def read_folder(
+    path: str | os.PathLike[str],
+    devices: Collection[str] | None = None,
+    networks: Collection[str] | None = None,
+) -> Dataset:
+    """The programs of a dataset, of these devices and networks, or of all.
+
+    A network is named by its name, which its variants share, or with the sizes of one of them, as
+    `tilewright dataset info` shows it.
+    """
+    folder = DatasetFolder(path)
+    wanted = _tasks_of(folder, networks)
+    groups: list[Measured] = []
+    for device in _chosen_devices(folder, devices):
+        for part in folder.parts(device):
+            if wanted is None or part.task in wanted:
+                groups += _groups(folder, device, part)
+    return Dataset(tuple(groups))
+
+
+def _groups(folder: DatasetFolder, device: Device, part: Part) -> list[Measured]:
+    try:
+        programs = folder.programs(device, part)
+    except RecordFormatError as error:
+        set_aside(error)
+        return []
+    latencies_s = np.where(programs.is_valid, programs.latencies_s, np.inf)
+    return [
+        Measured(population, latencies_s[mine], part.context, device.name)
+        for population, mine in programs.populations()
+    ]
+
+
+def _chosen_devices(folder: DatasetFolder, names: Collection[str] | None) -> list[Device]:
+    known = folder.devices()
+    for name in names or ():
+        if name not in {device.name for device in known}:
+            raise UsageError(
+                f"the dataset {folder.path} has no device {name!r}; it has "
+                f"{', '.join(device.name for device in known) or 'none'}"
+            )
+    return [device for device in known if names is None or device.name in names]
+
+
+def _tasks_of(folder: DatasetFolder, names: Collection[str] | None) -> set[str] | None:
+    """The hashes of the tasks of the networks; None for all tasks."""
+    if names is None:
+        return None
+    known = folder.networks()
+    for name in names:
+        if not any(name in (network.name, network.title) for network in known):
+            raise UsageError(
+                f"the dataset {folder.path} has no network {name!r}; it has "
+                f"{', '.join(dict.fromkeys(network.name for network in known)) or 'none'}"
+            )
+    return {task for network in known if {network.name, network.title} & set(names) for task in network.weights}
