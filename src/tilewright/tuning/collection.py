@@ -34,8 +34,8 @@ SLICE = 32
 """So many programs are built and timed together, and then written: what a killed run loses at most."""
 SHARED = "shared"
 """The origin of programs that were measured on another device before."""
-MEASURING = MeasureOptions(contender_factor=math.inf)
-"""Every program's output is checked, not only that of those which could be the best."""
+MEASURING = MeasureOptions(contender_factor=math.inf, hopeless_factor=5.0)
+"""Every output is checked, not only those of programs that could be the best, and fewer are timed but once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,8 +333,14 @@ class _Job:
         """The programs of other devices that are legal candidates of this one's space, each once."""
         target = Target.parse(self._device.target)
         found = [candidate_of(trace, self._sketches) for trace in self._other_traces()]
-        known = dict.fromkeys(candidate for candidate in found if candidate is not None)
-        return [candidate for candidate in known if Population.of([candidate]).legal(target)[0]]
+        known = list(dict.fromkeys(candidate for candidate in found if candidate is not None))
+        legal: set[Candidate] = set()
+        for sketch in self._sketches:
+            mine = [candidate for candidate in known if candidate.sketch is sketch]
+            if mine:
+                population = Population.of(mine)
+                legal.update(population[population.legal(target)])
+        return [candidate for candidate in known if candidate in legal]
 
     def _other_traces(self) -> Iterator[Trace]:
         for device, part in self._others:

@@ -102,9 +102,11 @@ class _Mixture:
 
     def _poor(self, num: int) -> list[Candidate]:
         """Those of a few random ones with the lowest scores."""
-        drawn = self._random(_POOL_FACTOR * num)[: _POOL_FACTOR * num]
-        scores = [float(self._score(Population.of([candidate]))[0]) for candidate in drawn]
-        return [drawn[place] for place in np.argsort(scores, kind="stable")]
+        share = _POOL_FACTOR * num // len(self._sketches) + 1
+        drawn = [self._search.random_legal(sketch, share) for sketch in self._sketches]
+        scores = np.concatenate([self._score(population) for population in drawn])
+        candidates = [candidate for population in drawn for candidate in population]
+        return [candidates[place] for place in np.argsort(scores, kind="stable")]
 
     def _plain(self, num: int) -> list[Candidate]:
         share = _POOL_FACTOR * num // len(self._sketches) + 1
