@@ -176,5 +176,66 @@ def test_an_unknown_network_is_wrong_usage() -> None:
 
 
 def test_an_empty_batch_is_wrong_usage() -> None:
-    with pytest.raises(UsageError, match="at least 1 element, got 0"):
+    with pytest.raises(UsageError, match="1 to 1024 elements, got 0"):
         zoo.build("resnet18", batch=0)
+
+
+def shapes_of(model: onnx.ModelProto) -> list[list[int]]:
+    values = [*model.graph.input, *model.graph.output]
+    return [[d.dim_value for d in value.type.tensor_type.shape.dim] for value in values]
+
+
+def test_a_name_may_say_the_sizes() -> None:
+    model = zoo.build("resnet18@batch=2,size=96,width=0.25")
+    assert shapes_of(model) == [[2, 3, 96, 96], [2, 1000]]
+    assert model == zoo.build("resnet18", batch=2, size=96, width=0.25)
+    assert max(tensor.dims[0] for tensor in model.graph.initializer if len(tensor.dims) == 4) == 128
+    assert zoo.build("dcgan@width=1.0") == zoo.build("dcgan")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "resnet18@size=33,width=0.1",
+        "resnet50@batch=3,size=47,width=0.25",
+        "mobilenet_v2@size=32,width=0.35",
+        "vgg16@size=32,width=0.125",
+        "inception_v3@size=75,width=0.25",
+        "resnet3d_18@size=17,width=0.125",
+        "dcgan@batch=2,size=3,width=0.1",
+        "bert_tiny@size=1,width=2",
+        "bert_tiny@size=50,width=0.1",
+        "bert_base@size=7,width=0.09",
+    ],
+)
+def test_variants_are_valid_and_sane(name: str) -> None:
+    import onnxruntime
+
+    model = zoo.build(name)
+    onnx.checker.check_model(model, full_check=True)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for output in session.run(None, zoo.inputs(model)):
+        assert np.isfinite(output).all()
+        assert output.std() > 0.001
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("resnet18@", "follow its name as resnet18@batch=4"),
+        ("resnet18@batch", "a whole number, got ''"),
+        ("resnet18@batch=2,batch=3", "each once at most; got 'batch=3'"),
+        ("resnet18@depth=3", "got 'depth=3'"),
+        ("resnet18@batch=1.5", "batch is a whole number, got '1.5'"),
+        ("resnet18@width=wide", "width is a number, got 'wide'"),
+        ("resnet18@width=nan", "above 0 and at most 8, got nan"),
+        ("resnet18@width=0", "above 0 and at most 8, got 0"),
+        ("resnet18@size=31", "the size of resnet18 is 32 to 2048, got 31"),
+        ("bert_base@size=513", "1 to 512, got 513"),
+        ("resnet18@batch=1000000000000", "1 to 1024 elements"),
+        ("resnet19@batch=2", "got 'resnet19'"),
+    ],
+)
+def test_sizes_that_are_none_are_wrong_usage(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        zoo.build(name)

@@ -9,28 +9,30 @@ import numpy as np
 from onnx import ModelProto, TensorProto
 
 from tilewright.zoo.builder import Net, Value
+from tilewright.zoo.variant import Variant
 
 _VOCABULARY = 30522
-_SEQUENCE = 128
-_LONGEST_SEQUENCE = 512
+LONGEST_SEQUENCE = 512
 _EPSILON = 1e-12
+_HEAD_WIDTH = 64
 
 
-def bert_tiny(batch: int, seed: int) -> ModelProto:
+def bert_tiny(variant: Variant, seed: int) -> ModelProto:
     """2 layers, 128 wide, 2 heads."""
-    return _encoder(_Bert(Net("bert_tiny", seed), width=128, num_heads=2), 2, batch)
+    return _encoder(Net("bert_tiny", seed), 2, 2, variant)
 
 
-def bert_base(batch: int, seed: int) -> ModelProto:
+def bert_base(variant: Variant, seed: int) -> ModelProto:
     """12 layers, 768 wide, 12 heads."""
-    return _encoder(_Bert(Net("bert_base", seed), width=768, num_heads=12), 12, batch)
+    return _encoder(Net("bert_base", seed), 12, 12, variant)
 
 
-def _encoder(bert: _Bert, num_layers: int, batch: int) -> ModelProto:
-    net = bert.net
-    ids = net.input("input_ids", (batch, _SEQUENCE), "int64")
-    mask = net.input("attention_mask", (batch, _SEQUENCE), "int64")
-    types = net.input("token_type_ids", (batch, _SEQUENCE), "int64")
+def _encoder(net: Net, num_layers: int, num_heads: int, variant: Variant) -> ModelProto:
+    num_heads = max(1, round(num_heads * variant.width))
+    bert = _Bert(net, width=_HEAD_WIDTH * num_heads, num_heads=num_heads, length=variant.size)
+    ids = net.input("input_ids", (variant.batch, variant.size), "int64")
+    mask = net.input("attention_mask", (variant.batch, variant.size), "int64")
+    types = net.input("token_type_ids", (variant.batch, variant.size), "int64")
     bias = bert.attention_bias(mask)
     x = bert.embed(ids, types)
     for _ in range(num_layers):
@@ -45,11 +47,12 @@ class _Bert:
     net: Net
     width: int
     num_heads: int
+    length: int
 
     def attention_bias(self, mask: Value) -> Value:
         """[batch, 1, 1, position]: nothing for a token, the most negative number for padding."""
         net = self.net
-        rows = net.op("Unsqueeze", mask, net.constant((1, 2)), shape=(mask.shape[0], 1, 1, _SEQUENCE))
+        rows = net.op("Unsqueeze", mask, net.constant((1, 2)), shape=(mask.shape[0], 1, 1, self.length))
         is_token = net.op("Cast", rows, to=TensorProto.FLOAT)
         is_padding = net.op("Sub", net.constant(1.0), is_token, shape=rows.shape)
         return net.op("Mul", is_padding, net.constant(float(np.finfo(np.float32).min)))
@@ -57,10 +60,10 @@ class _Bert:
     def embed(self, ids: Value, types: Value) -> Value:
         """The sum of what a token, its segment and its position mean."""
         net = self.net
-        positions = net.parameter("position_ids", np.arange(_SEQUENCE, dtype=np.int64)[None])
+        positions = net.parameter("position_ids", np.arange(self.length, dtype=np.int64)[None])
         words = self._look_up("word_embeddings", _VOCABULARY, ids)
         segments = self._look_up("token_type_embeddings", 2, types)
-        places = self._look_up("position_embeddings", _LONGEST_SEQUENCE, positions)
+        places = self._look_up("position_embeddings", LONGEST_SEQUENCE, positions)
         return net.layer_norm(net.add(net.add(words, segments), places), _EPSILON)
 
     def layer(self, x: Value, bias: Value) -> Value:
@@ -85,7 +88,7 @@ class _Bert:
         query = self._split_heads(self._dense(x, self.width), (0, 2, 1, 3))
         key = self._split_heads(self._dense(x, self.width), (0, 2, 3, 1))
         value = self._split_heads(self._dense(x, self.width), (0, 2, 1, 3))
-        scores = net.op("MatMul", query, key, shape=(*query.shape[:-1], _SEQUENCE))
+        scores = net.op("MatMul", query, key, shape=(*query.shape[:-1], self.length))
         scores = net.op("Div", scores, net.constant(math.sqrt(query.shape[-1])))
         weights = net.op("Softmax", net.op("Add", scores, bias), axis=-1)
         context = self._transpose(net.op("MatMul", weights, value, shape=value.shape), (0, 2, 1, 3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import ModelProto
 
 from tilewright.zoo.builder import Net, Value
+from tilewright.zoo.variant import Variant
 
 # Expansion, channels, number of blocks, stride of the first of them.
 _STAGES = (
@@ -18,15 +19,15 @@ _STAGES = (
 )
 
 
-def mobilenet_v2(batch: int, seed: int) -> ModelProto:
-    """At width 1.0, for images of 224x224."""
+def mobilenet_v2(variant: Variant, seed: int) -> ModelProto:
+    """The channels behind the last block do not shrink with the width."""
     net = Net("mobilenet_v2", seed)
-    x = net.input("input", (batch, 3, 224, 224))
-    x = net.relu6(net.conv_bn(x, 32, 3, stride=2, pad=1))
+    x = net.input("input", (variant.batch, 3, variant.size, variant.size))
+    x = net.relu6(net.conv_bn(x, variant.channels(32), 3, stride=2, pad=1))
     for expansion, channels, num_blocks, stride in _STAGES:
         for block in range(num_blocks):
-            x = _inverted_residual(net, x, expansion, channels, stride if block == 0 else 1)
-    x = net.relu6(net.conv_bn(x, 1280, 1))
+            x = _inverted_residual(net, x, expansion, variant.channels(channels), stride if block == 0 else 1)
+    x = net.relu6(net.conv_bn(x, max(1280, variant.channels(1280)), 1))
     return net.model(output=net.linear(net.global_average(x), 1000))
 
 
