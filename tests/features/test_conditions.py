@@ -1,10 +1,17 @@
-"""Tests of padding that remain, after loops are cut where they change."""
+"""Tests of padding that remain, after loops are cut where they change.
+
+Features know how a loop is cut, but not where its conditions change: they take each for a border of one iteration at
+both ends. What they count is mostly more than what the nest is left with, and falls short of it by little.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from tests.features.populations import FAMILIES
+from tests.features.walked import lowered_statements, remaining_tests
 from tilewright import te
 from tilewright.features import Hardware
 from tilewright.features.analysis import analyze
@@ -77,3 +84,44 @@ def test_a_test_along_the_vector_stays_what_it_is() -> None:
     found = conditions(s)
     assert not any(found.counts.values())
     assert found.remaining == pytest.approx([0.0])
+
+
+# --- beside the nest, after loops are cut -----------------------------------------------------------------------------
+
+NUM_ROWS = 16
+PADDED = {"conv2d, pad inline": "Y", **{f"conv2d, pad {where}": "P" for where in ("root", "c.0", "i.0", "j.0", "i.1")}}
+
+
+def estimated_and_counted(name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Instructions for tests in the stage with the padding: by the features, and in the nests of the candidates."""
+    family = FAMILIES[name]
+    matrix = family.sample(6, NUM_ROWS, is_dividing=True)
+    statements = analyze(family.population(matrix), NUM_ROWS, HARDWARE)
+    (statement,) = (s for s in statements if s.stage.name == PADDED[name])
+    select = HARDWARE.core.select_instructions
+    estimated = find_conditions(statement.region, statement.unrolled, select).remaining
+    nests = [lowered_statements(family.concrete(matrix, row))[PADDED[name]] for row in range(NUM_ROWS)]
+    return estimated, np.array([remaining_tests(copies, select) for copies in nests])
+
+
+@pytest.mark.parametrize("name", ["conv2d, pad root", "conv2d, pad c.0"])
+def test_padding_in_loops_of_its_own_tests_nothing(name: str) -> None:
+    estimated, counted = estimated_and_counted(name)
+    np.testing.assert_array_equal(estimated, counted)
+    np.testing.assert_array_equal(counted, np.zeros(NUM_ROWS))
+
+
+@pytest.mark.parametrize("name", ["conv2d, pad i.0", "conv2d, pad j.0", "conv2d, pad i.1"])
+def test_padding_that_is_stored_tests_no_more_than_is_estimated(name: str) -> None:
+    """Often less: the pieces of a loop that only stores are no more code than the loop, and so many may be made."""
+    estimated, counted = estimated_and_counted(name)
+    assert np.all(counted <= estimated)
+
+
+def test_padding_that_is_inlined_tests_about_what_is_estimated() -> None:
+    """Of at most 12 instructions, in images of 8 by 8: few iterations are in the interior of both axes."""
+    estimated, counted = estimated_and_counted("conv2d, pad inline")
+    assert np.abs(estimated - counted).max() <= 5.5
+    assert np.abs(estimated - counted).mean() <= 1.5
+    assert np.all(counted <= estimated + 3)
+    assert np.corrcoef(estimated, counted)[0, 1] > 0.7

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,20 @@ from tilewright.ir import (
     Buffer,
     For,
     Load,
+    LoopNest,
     Stmt,
     Store,
     Test,
     Update,
+    Where,
     build_nests,
     expressions,
+    lower,
     values_of,
 )
-from tilewright.schedule import Schedule
+from tilewright.schedule import MAX_ACCUMULATOR_ELEMENTS, UNROLL, VECTORIZE, Schedule
 from tilewright.te import COMPARISONS, DTYPES, FLOAT_FUNCTIONS, Binary, Expr, Select, Unary, Var, is_float
-from tilewright.te.index import Atom, Linear, Operation
+from tilewright.te.index import Atom, Interval, Linear, Operation, bounds, variables
 
 LINE_BYTES = 64
 OUTSIDE = 1 << 40
@@ -32,10 +36,11 @@ OUTSIDE = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """One statement of a nest and the loops around it, outermost first."""
+    """One statement of a nest and the loops around it, outermost first, and around the buffers that live there."""
 
     loops: tuple[For, ...]
     stmt: Store | Update
+    num_around: dict[Buffer, int]
 
     @property
     def iterations(self) -> int:
@@ -46,32 +51,44 @@ class Walked:
 
 
 def main_statements(schedule: Schedule) -> dict[str, Walked]:
-    """For each stage of the kernel: its store, or the update of its reduction."""
-    found: dict[str, Walked] = {}
-    for walked in all_statements(schedule):
-        stmt = walked.stmt
-        if isinstance(stmt, Store):
-            found.setdefault(stmt.buffer.name, walked)
-        elif not stmt.buffers[0].name.endswith(".sum"):
-            found[stmt.buffers[0].name.removesuffix(".acc").removesuffix(".reg")] = walked
-    names = {stage.name for stage in schedule.active_stages}
-    return {name: walked for name, walked in found.items() if name in names}
+    """For each stage of the kernel, before any pass: its store, or the update of its reduction."""
+    return {name: copies[0] for name, copies in _by_stage(schedule, build_nests(schedule).kernel).items()}
 
 
-def all_statements(schedule: Schedule) -> list[Walked]:
+def lowered_statements(schedule: Schedule) -> dict[str, list[Walked]]:
+    """The same after all passes: every copy of it that was made where loops were cut."""
+    return _by_stage(schedule, lower(schedule, check=True).kernel)
+
+
+def _by_stage(schedule: Schedule, nest: LoopNest) -> dict[str, list[Walked]]:
+    is_reduction = {stage.name: stage.reduction is not None for stage in schedule.active_stages}
+    found: dict[str, list[Walked]] = {}
+    for walked in all_statements(nest):
+        is_update = isinstance(walked.stmt, Update)
+        buffer = walked.stmt.buffers[0] if isinstance(walked.stmt, Update) else walked.stmt.buffer
+        name = buffer.name.removesuffix(".acc").removesuffix(".reg")
+        if is_reduction.get(name) is is_update:
+            found.setdefault(name, []).append(walked)
+    return found
+
+
+def all_statements(nest: LoopNest) -> list[Walked]:
     found: list[Walked] = []
 
-    def go(stmt: Stmt, loops: tuple[For, ...]) -> None:
+    def go(stmt: Stmt, loops: tuple[For, ...], num_around: dict[Buffer, int]) -> None:
         if isinstance(stmt, For):
-            go(stmt.body, (*loops, stmt))
+            go(stmt.body, (*loops, stmt), num_around)
         elif isinstance(stmt, Block):
             for inner in stmt.body:
-                go(inner, loops)
+                go(inner, loops, {**num_around, **dict.fromkeys(stmt.buffers, len(loops))})
+        elif isinstance(stmt, Where):
+            for begin, end, case in stmt.cases:
+                pieces = (replace(f, begin=begin, extent=end - begin) if f.var is stmt.var else f for f in loops)
+                go(case, tuple(pieces), num_around)
         else:
-            assert isinstance(stmt, Store | Update)
-            found.append(Walked(loops, stmt))
+            found.append(Walked(loops, stmt, num_around))
 
-    go(build_nests(schedule).kernel.body, ())
+    go(nest.body, (), {})
     return found
 
 
@@ -149,7 +166,7 @@ def count_written(schedule: Schedule, name: str) -> int:
     """Bytes of different elements of the stage's buffer that the kernel writes."""
     found: set[int] = set()
     element_bytes = 0
-    for walked in all_statements(schedule):
+    for walked in all_statements(build_nests(schedule).kernel):
         buffers = (walked.stmt.buffer,) if isinstance(walked.stmt, Store) else walked.stmt.buffers
         for buffer in buffers:
             if buffer.name == name:
@@ -209,3 +226,70 @@ def _kind(e: Expr) -> str | None:
     if e.op in COMPARISONS or e.op in ("min", "max"):
         return "float_cmp"
     return {"mul": "float_mul", "div": "float_divmod"}[e.op]
+
+
+# --- what lowering decided --------------------------------------------------------------------------------------------
+
+
+def register_tile(walked: Walked, reduced: set[Var]) -> tuple[int, int] | None:
+    """How many results an update keeps in registers, and how often it adds to each before they leave them.
+
+    `reduced` are the variables of the reduction: a lane has no results of its own. None where it adds to memory: to
+    what is not allocated by the kernel, is too large, or has a loop left in its indices.
+    """
+    assert isinstance(walked.stmt, Update)
+    target = walked.stmt.buffers[0]
+    if target not in walked.num_around:
+        return None
+    inside = walked.loops[walked.num_around[target] :]
+    moved_by = {var for index in walked.stmt.indices for var in variables(index)}
+    spatial = [loop for loop in inside if loop.var in moved_by - reduced]
+    num_results = math.prod(loop.extent for loop in spatial)
+    is_constant = all(loop.kind in (UNROLL, VECTORIZE) for loop in spatial)
+    if not is_constant or num_results > MAX_ACCUMULATOR_ELEMENTS:
+        return None
+    return num_results, math.prod(loop.extent for loop in inside) // num_results
+
+
+def remaining_tests(copies: list[Walked], select_instructions: float) -> float:
+    """Instructions for tests of loop variables that the copies of a statement are left with, on average.
+
+    Of a condition that the loops around do not decide, each comparison that they do not decide counts twice (it is
+    joined with the others), and the choice once. Tests along a vector are part of the computation.
+    """
+    instructions = 0.0
+    for walked in copies:
+        conditions = _conditions(walked)
+        used = {var for condition in conditions for test in _tests(condition) for var in variables(test.form)}
+        unrolled = [loop for loop in walked.loops if loop.kind == UNROLL and loop.var in used]
+        rest = walked.iterations // math.prod(loop.extent for loop in unrolled)
+        ranges = {loop.var: loop.interval for loop in walked.loops}
+        for point in itertools.product(*(range(loop.begin, loop.begin + loop.extent) for loop in unrolled)):
+            ranges.update((loop.var, Interval(x, x)) for loop, x in zip(unrolled, point, strict=True))
+            for condition in conditions:
+                if _decide(condition, ranges) == 0:
+                    num_open = sum(_decide(test, ranges) == 0 for test in _tests(condition))
+                    instructions += (select_instructions + 2 * num_open) * rest
+    return instructions / sum(walked.iterations for walked in copies)
+
+
+def _conditions(walked: Walked) -> list[Expr]:
+    lanes = {loop.var for loop in walked.loops if loop.kind == VECTORIZE}
+    selects = (e for value in values_of(walked.stmt) for e in expressions(value) if isinstance(e, Select))
+    found = {id(e.cond): e.cond for e in selects if not any(isinstance(part, Load) for part in expressions(e.cond))}
+    return [c for c in found.values() if all(lanes.isdisjoint(variables(test.form)) for test in _tests(c))]
+
+
+def _tests(condition: Expr) -> list[Test]:
+    return [e for e in expressions(condition) if isinstance(e, Test)]
+
+
+def _decide(e: Expr, ranges: dict[Var, Interval]) -> int:
+    """1 where the condition holds for all values of the loops, -1 where for none, else 0."""
+    if isinstance(e, Test):
+        low, high = bounds(e.form, ranges)
+        assert e.op == "ge"
+        return 1 if low >= 0 else -1 if high < 0 else 0
+    assert isinstance(e, Binary)
+    assert e.op == "and"
+    return min(_decide(e.a, ranges), _decide(e.b, ranges))
