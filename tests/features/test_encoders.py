@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
+import pytest
 
 from tilewright.cost_model.analytical import AnalyticalModel, score_schedule
+from tilewright.errors import UsageError
 from tilewright.features import (
     FEATURE_NAMES,
+    HARDWARE_NAMES,
     ChoicesEncoder,
     Encoder,
     EstimateEncoder,
+    Hardware,
+    HardwareEncoder,
+    JoinedEncoder,
     PrimitiveEncoder,
     PublishedPrimitiveEncoder,
     StatementEncoder,
+    create_encoder,
+    encoder_from_json,
+    encoder_names,
+    encoder_to_json,
     hardware_of,
 )
+from tilewright.space import SpaceOptions, derive
+from tilewright.target import Target
 from tilewright.testing.encoder_checks import OPTIONS, EncoderChecks, sketches_of
 
 
@@ -46,6 +60,90 @@ class TestPrimitiveEncoderOfOneLength(EncoderChecks):
 class TestPublishedPrimitiveEncoder(EncoderChecks):
     def make(self) -> Encoder:
         return PublishedPrimitiveEncoder()
+
+
+class TestHardwareEncoder(EncoderChecks):
+    def make(self) -> Encoder:
+        return HardwareEncoder()
+
+
+class TestJoinedEncoder(EncoderChecks):
+    def make(self) -> Encoder:
+        return create_encoder("estimate+hardware")
+
+
+def test_a_device_is_told_by_its_numbers() -> None:
+    text = "llvm -mcpu=haswell -num-cores=4 -l1d=32K -l2=256K -l3=6M -core=clock_hz:2e9"
+    numbers = Hardware.from_target(Target.parse(text), threads=3).numbers
+    assert list(numbers) == list(HARDWARE_NAMES)
+    expected: dict[str, float] = {
+        "vector_bits": 256,
+        "num_vector_registers": 16,
+        "has_fma": 1,
+        "threads": 3,
+        "l3_bytes": 6 << 20,
+    }
+    expected |= {"clock_hz": 2e9, "flops_per_cycle": 2 * 8 * 2}
+    assert {name: numbers[name] for name in expected} == expected
+
+
+def test_devices_differ_in_their_row_alone() -> None:
+    task = sketches_of("gemm")[0].task
+    rows = []
+    for text in ("llvm -mcpu=haswell", "llvm -mcpu=haswell -l2=1M", "llvm -mcpu=nehalem"):
+        population = derive(task, SpaceOptions(Target.parse(text)))[0].sample(np.random.default_rng(0), 2)
+        values = HardwareEncoder().encode(population)
+        np.testing.assert_array_equal(values[0], values[1])
+        np.testing.assert_allclose(values[0, 0], np.log2(1 + np.array(list(hardware_of(population).numbers.values()))))
+        rows.append(values[0, 0])
+    changed = [name for name, a, b in zip(HARDWARE_NAMES, rows[0], rows[1], strict=True) if a != b]
+    assert changed == ["l2_bytes"]
+    assert not np.array_equal(rows[0], rows[2])
+
+
+def test_joined_rows_have_columns_of_their_own() -> None:
+    population = sketches_of("softmax")[0].sample(np.random.default_rng(0), 4)
+    parts = StatementEncoder(), HardwareEncoder(), ChoicesEncoder()
+    joined = JoinedEncoder(parts).encode(population)
+    row = column = 0
+    for part in parts:
+        own = part.encode(population)
+        rows, columns = slice(row, row + own.shape[1]), slice(column, column + own.shape[2])
+        np.testing.assert_array_equal(joined[:, rows, columns], own)
+        joined[:, rows, columns] = 0
+        row, column = rows.stop, columns.stop
+    assert joined.shape[1:] == (row, column)
+    assert not joined.any()
+
+
+@pytest.mark.parametrize("name", [*encoder_names(), "hardware+statements+primitives"])
+def test_an_encoder_goes_through_json(name: str) -> None:
+    encoder = create_encoder(name)
+    assert encoder_from_json(json.loads(json.dumps(encoder_to_json(encoder)))) == encoder
+
+
+def test_options_go_through_json() -> None:
+    encoder = JoinedEncoder((PrimitiveEncoder(length=9, num_names=2), HardwareEncoder()))
+    assert encoder_from_json(json.loads(json.dumps(encoder_to_json(encoder)))) == encoder
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (None, "has a name and options"),
+        ({"name": "primitives"}, "has a name and options"),
+        ({"name": "magic", "options": {}}, "an encoder is one of statements, .* got 'magic'"),
+        ({"name": ["primitives"], "options": {}}, "an encoder is one of"),
+        ({"name": "hardware", "options": {"name": "x"}}, "the options of the encoder hardware are none; got name"),
+        ({"name": "primitives", "options": {"length": [1]}}, "length of an encoder of primitives"),
+        ({"name": "primitives", "options": {"depth": 1}}, "are length, num_names, num_numbers; got depth"),
+        ({"joined": []}, "joined from at least one"),
+        ({"joined": [{"joined": []}]}, "has a name and options"),
+    ],
+)
+def test_what_is_no_encoder_is_refused(data: object, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        encoder_from_json(data)
 
 
 def test_statements_have_all_features_on_the_device_of_the_sketch() -> None:

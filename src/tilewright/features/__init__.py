@@ -2,8 +2,16 @@
 
 from tilewright.features.accesses import READ, READ_WRITE, WRITE, Access
 from tilewright.features.analysis import Statement, Traffic, analyze, traffic
-from tilewright.features.encoders import ChoicesEncoder, Encoder, EstimateEncoder, StatementEncoder, hardware_of
-from tilewright.features.hardware import Hardware
+from tilewright.features.encoders import (
+    ChoicesEncoder,
+    Encoder,
+    EstimateEncoder,
+    HardwareEncoder,
+    JoinedEncoder,
+    StatementEncoder,
+    hardware_of,
+)
+from tilewright.features.hardware import HARDWARE_NAMES, Hardware
 from tilewright.features.primitive_encoders import (
     NUM_TOKENS,
     PrimitiveEncoder,
@@ -11,6 +19,7 @@ from tilewright.features.primitive_encoders import (
     token,
 )
 from tilewright.features.primitives import Primitive, PrimitiveReader, PrimitiveSequence, primitives_of
+from tilewright.features.registry import create_encoder, encoder_from_json, encoder_names, encoder_to_json
 from tilewright.features.roofline import Bounds, bounds_of, estimate_cycles, roofline
 from tilewright.features.statements import (
     BUFFER_FEATURES,
@@ -27,6 +36,7 @@ __all__ = [
     "BUFFER_FEATURES",
     "ESTIMATE",
     "FEATURE_NAMES",
+    "HARDWARE_NAMES",
     "NUM_TOKENS",
     "READ",
     "READ_WRITE",
@@ -38,6 +48,8 @@ __all__ = [
     "EstimateEncoder",
     "FeatureTable",
     "Hardware",
+    "HardwareEncoder",
+    "JoinedEncoder",
     "Primitive",
     "PrimitiveEncoder",
     "PrimitiveReader",
@@ -49,6 +61,10 @@ __all__ = [
     "access_features",
     "analyze",
     "bounds_of",
+    "create_encoder",
+    "encoder_from_json",
+    "encoder_names",
+    "encoder_to_json",
     "estimate_cycles",
     "hardware_of",
     "primitives_of",

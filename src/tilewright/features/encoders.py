@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from functools import lru_cache
+from reprlib import repr as shown
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.features.hardware import Hardware
-from tilewright.features.roofline import estimate_cycles, roofline
-from tilewright.features.statements import ESTIMATE, FEATURE_NAMES, statement_features
+from tilewright.errors import UsageError
+from tilewright.features.analysis import Statement, analyze
+from tilewright.features.hardware import HARDWARE_NAMES, Hardware
+from tilewright.features.roofline import bounds_of, estimate_cycles
+from tilewright.features.statements import ESTIMATE, FEATURE_NAMES, table_of
 from tilewright.space import Population
 
 
@@ -61,7 +65,7 @@ class StatementEncoder(Encoder):
         return FEATURE_NAMES
 
     def encode(self, population: Population) -> NDArray[np.float32]:
-        return statement_features(population.schedule, len(population), hardware_of(population)).values
+        return table_of(statements_of(population), len(population), hardware_of(population)).values
 
 
 class EstimateEncoder(Encoder):
@@ -75,7 +79,7 @@ class EstimateEncoder(Encoder):
 
     def encode(self, population: Population) -> NDArray[np.float32]:
         hardware = hardware_of(population)
-        cycles = estimate_cycles(roofline(population.schedule, len(population), hardware), hardware.core)
+        cycles = estimate_cycles(bounds_of(statements_of(population), hardware), hardware.core)
         return np.log2(1 + cycles).T[:, :, np.newaxis].astype(np.float32)
 
 
@@ -88,7 +92,64 @@ class ChoicesEncoder(Encoder):
         return population.rows[:, np.newaxis, :].astype(np.float32)
 
 
+class HardwareEncoder(Encoder):
+    """One row, the same for all programs: the device, as log2(1 + x) of its numbers."""
+
+    name = "hardware"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return HARDWARE_NAMES
+
+    def encode(self, population: Population) -> NDArray[np.float32]:
+        numbers = list(hardware_of(population).numbers.values())
+        row = np.log2(1 + np.array(numbers)).astype(np.float32)
+        return np.broadcast_to(row, (len(population), 1, len(row))).copy()
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedEncoder(Encoder):
+    """The rows of several encoders, one after the other, each with columns of its own and 0 in those of the others.
+
+    >>> JoinedEncoder((StatementEncoder(), HardwareEncoder())).columns[-1]
+    'hardware.region_cycles'
+    """
+
+    name = "joined"
+    parts: tuple[Encoder, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts or any(isinstance(part, JoinedEncoder) for part in self.parts):
+            raise UsageError(
+                f"encoders are joined from at least one, none of them joined itself, got {shown(self.parts)}; "
+                f"give JoinedEncoder a tuple of single ones"
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        if not all(part.columns for part in self.parts):
+            return ()
+        return tuple(f"{part.name}.{column}" for part in self.parts for column in part.columns)
+
+    def encode(self, population: Population) -> NDArray[np.float32]:
+        encoded = [part.encode(population) for part in self.parts]
+        shape = len(population), sum(each.shape[1] for each in encoded), sum(each.shape[2] for each in encoded)
+        values = np.zeros(shape, np.float32)
+        row = column = 0
+        for each in encoded:
+            _, num_rows, width = each.shape
+            values[:, row : row + num_rows, column : column + width] = each
+            row, column = row + num_rows, column + width
+        return values
+
+
 def hardware_of(population: Population) -> Hardware:
     """The device that the population is for."""
     options = population.sketch.options
     return Hardware.from_target(options.target, options.threads)
+
+
+@lru_cache(maxsize=1)
+def statements_of(population: Population) -> list[Statement]:
+    """The analysed statements of the population; several encoders of one population share them."""
+    return analyze(population.schedule, len(population), hardware_of(population))
