@@ -18,6 +18,7 @@ from tilewright.features import (
     Hardware,
     HardwareEncoder,
     JoinedEncoder,
+    LoopTreeEncoder,
     PrimitiveEncoder,
     PublishedPrimitiveEncoder,
     StatementEncoder,
@@ -60,6 +61,11 @@ class TestPrimitiveEncoderOfOneLength(EncoderChecks):
 class TestPublishedPrimitiveEncoder(EncoderChecks):
     def make(self) -> Encoder:
         return PublishedPrimitiveEncoder()
+
+
+class TestLoopTreeEncoder(EncoderChecks):
+    def make(self) -> Encoder:
+        return LoopTreeEncoder()
 
 
 class TestHardwareEncoder(EncoderChecks):
@@ -120,6 +126,12 @@ def test_joined_rows_have_columns_of_their_own() -> None:
 def test_an_encoder_goes_through_json(name: str) -> None:
     encoder = create_encoder(name)
     assert encoder_from_json(json.loads(json.dumps(encoder_to_json(encoder)))) == encoder
+
+
+@pytest.mark.parametrize("name", encoder_names())
+def test_columns_have_names_of_their_own(name: str) -> None:
+    columns = create_encoder(name).columns
+    assert len(set(columns)) == len(columns)
 
 
 def test_options_go_through_json() -> None:

@@ -12,6 +12,7 @@ from tilewright.features.encoders import (
     hardware_of,
 )
 from tilewright.features.hardware import HARDWARE_NAMES, Hardware
+from tilewright.features.loop_tree import TREE_COLUMNS, LoopTreeEncoder
 from tilewright.features.primitive_encoders import (
     NUM_TOKENS,
     PrimitiveEncoder,
@@ -40,6 +41,7 @@ __all__ = [
     "NUM_TOKENS",
     "READ",
     "READ_WRITE",
+    "TREE_COLUMNS",
     "WRITE",
     "Access",
     "Bounds",
@@ -50,6 +52,7 @@ __all__ = [
     "Hardware",
     "HardwareEncoder",
     "JoinedEncoder",
+    "LoopTreeEncoder",
     "Primitive",
     "PrimitiveEncoder",
     "PrimitiveReader",

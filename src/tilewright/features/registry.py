@@ -14,6 +14,7 @@ from tilewright.features.encoders import (
     JoinedEncoder,
     StatementEncoder,
 )
+from tilewright.features.loop_tree import LoopTreeEncoder
 from tilewright.features.primitive_encoders import PrimitiveEncoder, PublishedPrimitiveEncoder
 
 _ENCODERS: dict[str, type[Encoder]] = {
@@ -24,6 +25,7 @@ _ENCODERS: dict[str, type[Encoder]] = {
         ChoicesEncoder,
         PrimitiveEncoder,
         PublishedPrimitiveEncoder,
+        LoopTreeEncoder,
         HardwareEncoder,
     )
 }
