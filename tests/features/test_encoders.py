@@ -17,6 +17,7 @@ from tilewright.features import (
     EstimateEncoder,
     Hardware,
     HardwareEncoder,
+    HierarchyEncoder,
     JoinedEncoder,
     LoopTreeEncoder,
     PrimitiveEncoder,
@@ -66,6 +67,11 @@ class TestPublishedPrimitiveEncoder(EncoderChecks):
 class TestLoopTreeEncoder(EncoderChecks):
     def make(self) -> Encoder:
         return LoopTreeEncoder()
+
+
+class TestHierarchyEncoder(EncoderChecks):
+    def make(self) -> Encoder:
+        return HierarchyEncoder()
 
 
 class TestHardwareEncoder(EncoderChecks):

@@ -12,6 +12,7 @@ from tilewright.features.encoders import (
     hardware_of,
 )
 from tilewright.features.hardware import HARDWARE_NAMES, Hardware
+from tilewright.features.hierarchy import HIERARCHY_COLUMNS, HierarchyEncoder
 from tilewright.features.loop_tree import TREE_COLUMNS, LoopTreeEncoder
 from tilewright.features.primitive_encoders import (
     NUM_TOKENS,
@@ -38,6 +39,7 @@ __all__ = [
     "ESTIMATE",
     "FEATURE_NAMES",
     "HARDWARE_NAMES",
+    "HIERARCHY_COLUMNS",
     "NUM_TOKENS",
     "READ",
     "READ_WRITE",
@@ -51,6 +53,7 @@ __all__ = [
     "FeatureTable",
     "Hardware",
     "HardwareEncoder",
+    "HierarchyEncoder",
     "JoinedEncoder",
     "LoopTreeEncoder",
     "Primitive",

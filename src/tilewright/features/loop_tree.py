@@ -18,6 +18,7 @@ from tilewright.features.encoders import Encoder, statements_of
 from tilewright.features.operations import KINDS
 from tilewright.features.regions import Floats
 from tilewright.features.row_table import Cell, RowTable
+from tilewright.features.statements import allocation_features
 from tilewright.schedule import PARALLEL, VECTORIZE, Loop
 from tilewright.space import Population
 
@@ -75,13 +76,6 @@ def loop_cells(statement: Statement, position: int) -> dict[str, Cell]:
     }
 
 
-def allocated_bytes(statement: Statement) -> Floats:
-    """What the memory for the statement's result takes, where it is not an output of the kernel."""
-    written = statement.accesses[0]
-    size: Floats = written.elements[statement.num_around] * written.element_bytes
-    return np.zeros_like(size) if statement.stage.is_output else size
-
-
 def _loop_node(statement: Statement, position: int) -> dict[str, Cell]:
     return {"is_loop": 1, "entered": statement.path.outer[position]} | loop_cells(statement, position)
 
@@ -95,7 +89,7 @@ def _statement_node(statement: Statement) -> dict[str, Cell]:
         "is_reduction": statement.stage.reduction is not None,
         "element_bytes": statement.element_bytes,
         "num_buffers": len(statement.accesses),
-        "allocated_bytes": allocated_bytes(statement),
+        "allocated_bytes": dict(allocation_features(statement))["allocated_bytes"],
         **_touched([(statement, len(statement.path.loops))]),
     }
 

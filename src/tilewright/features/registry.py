@@ -14,6 +14,7 @@ from tilewright.features.encoders import (
     JoinedEncoder,
     StatementEncoder,
 )
+from tilewright.features.hierarchy import HierarchyEncoder
 from tilewright.features.loop_tree import LoopTreeEncoder
 from tilewright.features.primitive_encoders import PrimitiveEncoder, PublishedPrimitiveEncoder
 
@@ -26,6 +27,7 @@ _ENCODERS: dict[str, type[Encoder]] = {
         PrimitiveEncoder,
         PublishedPrimitiveEncoder,
         LoopTreeEncoder,
+        HierarchyEncoder,
         HardwareEncoder,
     )
 }

@@ -25,41 +25,34 @@ class RowTable:
     """
 
     def __init__(self, columns: Sequence[str], as_is: Sequence[str] = ()) -> None:
-        self._numbers = {name: number for number, name in enumerate(columns)}
-        self._is_scaled = np.array([name not in as_is for name in columns])
-        self._rows: list[NDArray[np.float64]] = []
-        self._arrays: dict[tuple[int, int], NDArray[np.float32]] = {}
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        self._columns = {name: number for number, name in enumerate(columns)}
+        self._as_is = frozenset(as_is)
+        self._num_rows = 0
+        self._cells: dict[tuple[bool, bool], list[tuple[int, int, Cell]]] = {}  # arrays and others, scaled and not
 
     def add(self, cells: Mapping[str, Cell]) -> int:
         """One row more; gives its number."""
-        row = np.zeros(len(self._numbers))
+        row = self._num_rows
         for name, cell in cells.items():
-            column = self._numbers[name]
-            if isinstance(cell, np.ndarray):
-                self._arrays[len(self._rows), column] = cell.astype(np.float32)
-            else:
-                row[column] = cell
-        self._rows.append(row)
-        return len(self._rows) - 1
+            kind = isinstance(cell, np.ndarray), name not in self._as_is
+            self._cells.setdefault(kind, []).append((row, self._columns[name], cell))
+        self._num_rows += 1
+        return row
 
     def fill_up(self, num_rows: int) -> None:
         """Rows of zeros, until there are so many."""
-        for _ in range(len(self), num_rows):
-            self.add({})
+        self._num_rows = max(self._num_rows, num_rows)
 
     def values(self, n: int) -> NDArray[np.float32]:
         """The rows of `n` programs, [program, row, number]."""
-        constants = np.stack(self._rows).astype(np.float32)
-        constants[:, self._is_scaled] = np.log2(1 + constants[:, self._is_scaled])
-        values = np.empty((n, *constants.shape), np.float32)
-        values[:] = constants
-        if self._arrays:
-            rows, columns = np.array(list(self._arrays)).T
-            varying = np.stack(list(self._arrays.values()))
-            is_scaled = self._is_scaled[columns]
-            varying[is_scaled] = np.log2(1 + varying[is_scaled])
-            values[:, rows, columns] = varying.T
+        values = np.zeros((n, self._num_rows, len(self._columns)), np.float32)
+        for (is_array, is_scaled), cells in self._cells.items():
+            rows, columns = np.array([(row, column) for row, column, _ in cells]).T
+            numbers = np.empty((len(cells), n if is_array else 1), np.float32)
+            for own, (_, _, cell) in zip(numbers, cells, strict=True):
+                own[:] = cell
+            if is_scaled:
+                numbers += 1
+                np.log2(numbers, out=numbers)
+            values[:, rows, columns] = numbers.T
         return values

@@ -41,6 +41,13 @@ BUFFER_FEATURES = (
     "bytes_per_reuse", "unique_bytes_per_reuse", "lines_per_reuse", "unique_lines_per_reuse", "stride",
     "vector_stride",
 )  # fmt: skip
+ALLOCATION_FEATURES = ("allocated_bytes", "allocated_bytes_total", "allocation_outer", "allocation_inner")
+NEST_FEATURES = ("iterations", "num_loops", "auto_unroll_max_step", "is_reduction")
+MACHINE_FEATURES = (
+    "lane_use", "num_vectors", "register_tile", "accumulators", "register_pressure", "accumulates_in_registers",
+    "reduction_run", "body_statements", "body_entered", "recomputed", "tile_waste", "balance", "iterations_of_a_thread",
+    *(f"{cache}_{what}" for cache in ("l1", "l2", "l3") for what in ("traffic", "intensity", "working_set", "trips")),
+)  # fmt: skip
 _BLOCK = 256  # candidates that are transposed at a time, so that they stay in the cache
 ESTIMATE = "estimated_cycles"
 ROOFLINE_FEATURES = (
@@ -94,9 +101,9 @@ def raw_features(statement: Statement, hardware: Hardware) -> Columns:
         *_computation(statement),
         *_buffers(statement, hardware.line_bytes),
         *_intensity(statement),
-        *_allocation(statement),
-        *_outer(statement),
-        *_machine(statement, hardware),
+        *allocation_features(statement),
+        *nest_features(statement),
+        *machine_features(statement, hardware),
     ]
 
 
@@ -287,7 +294,8 @@ def _intensity(statement: Statement) -> Columns:
     return result
 
 
-def _allocation(statement: Statement) -> Columns:
+def allocation_features(statement: Statement) -> Columns:
+    """The memory for the statement's result, where it is not an output of the kernel."""
     path, level = statement.path, statement.num_around
     is_allocated = not statement.stage.is_output
     written = statement.accesses[0]
@@ -300,7 +308,8 @@ def _allocation(statement: Statement) -> Columns:
     ]
 
 
-def _outer(statement: Statement) -> Columns:
+def nest_features(statement: Statement) -> Columns:
+    """The loops around the statement as a whole."""
     stage = statement.stage
     max_step: Floats | float = 0.0
     for loop in statement.path.loops:
@@ -316,7 +325,8 @@ def _outer(statement: Statement) -> Columns:
 # --- 6. this machine --------------------------------------------------------------------------------------------------
 
 
-def _machine(statement: Statement, hardware: Hardware) -> Columns:
+def machine_features(statement: Statement, hardware: Hardware) -> Columns:
+    """How the statement uses lanes, registers, threads and caches."""
     lanes = hardware.lanes(statement.element_bytes)
     length = statement.vector_length
     vectors = statement.num_vectors(lanes)
@@ -371,15 +381,9 @@ def _feature_names() -> tuple[str, ...]:
         for what in ("num", "product", "length", *POSITIONS)
     ]
     buffers = [f"buffer{number}_{name}" for number in range(MAX_BUFFERS) for name in BUFFER_FEATURES]
-    caches = [f"{c}_{what}" for c in ("l1", "l2", "l3") for what in ("traffic", "intensity", "working_set", "trips")]
-    return (
-        *KINDS, *loops, *buffers, *(f"intensity{k}" for k in range(1, NUM_SAMPLES + 1)),
-        "allocated_bytes", "allocated_bytes_total", "allocation_outer", "allocation_inner",
-        "iterations", "num_loops", "auto_unroll_max_step", "is_reduction",
-        "lane_use", "num_vectors", "register_tile", "accumulators", "register_pressure", "accumulates_in_registers",
-        "reduction_run", "body_statements", "body_entered", "recomputed", "tile_waste", "balance",
-        "iterations_of_a_thread", *caches, *ROOFLINE_FEATURES,
-    )  # fmt: skip
+    intensity = [f"intensity{k}" for k in range(1, NUM_SAMPLES + 1)]
+    rest = (*ALLOCATION_FEATURES, *NEST_FEATURES, *MACHINE_FEATURES, *ROOFLINE_FEATURES)
+    return (*KINDS, *loops, *buffers, *intensity, *rest)
 
 
 FEATURE_NAMES = _feature_names()
