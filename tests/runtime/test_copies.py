@@ -1,4 +1,4 @@
-"""Copies of constants: how many there are, what is in them, and which one a run reads."""
+"""Copies of arrays: how many there are, what is in them, and which one a run uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.runtime.conftest import AddressOf, KernelMaker
 from tilewright.errors import KernelArgumentError, UsageError
 from tilewright.runtime import Argument, Kernel, KernelSpec, PackSpec
-from tilewright.runtime.copies import ConstantCopies, new_block
+from tilewright.runtime.copies import Copies, new_block
 
 W = np.array([1, 2, 3], np.float32)
 B = np.arange(5, dtype=np.float32)
@@ -39,7 +39,7 @@ def test_a_block_that_holds_one_copy_or_less(note: Kernel) -> None:
     bound = note.bind(W=W, b=B)
     assert bound.bound_bytes == 128
     assert places(bound.with_copies(new_block(128)), 3) == [0, 0, 0]
-    with pytest.raises(UsageError, match="the constants need 128 bytes, and the block has 127; make it larger"):
+    with pytest.raises(UsageError, match="the arrays need 128 bytes, and the block has 127; make it larger"):
         bound.with_copies(new_block(127))
 
 
@@ -78,8 +78,29 @@ def test_every_copy_has_the_constants_as_the_kernel_reads_them(address_of: Addre
     np.testing.assert_array_equal(y, x @ w + b)
 
 
-def test_copies_begin_on_a_cache_line(note: Kernel) -> None:
-    copies = ConstantCopies(note.inputs, {"W": W, "b": B}, new_block(1000))
+def test_inputs_and_outputs_have_copies_of_their_own_number(make_kernel: KernelMaker) -> None:
+    inputs = (Argument("W", "float32", (3,)), Argument("b", "float32", (5,), is_constant=True))
+    note = make_kernel("note", inputs, (Argument("log", "int64", (9,)),))
+    bound = note.bind(b=B).with_copies(new_block(64 * 2))
+    given = Copies({"W": W}, new_block(64 * 3))
+    log = np.zeros(9, np.int64)
+    bound.time(given.first["W"], number=4, out=log, copies=given)
+    bound.time(given.first["W"], number=2, out=log, copies=given)
+    assert [int(place) - int(log[1]) for place in log[1:7]] == [0, 64, 128, 0, 64, 128]
+
+
+def test_copies_of_outputs_are_written_in_turn(make_kernel: KernelMaker) -> None:
+    inputs = (Argument("W", "float32", (3,)), Argument("b", "float32", (5,)))
+    note = make_kernel("note", inputs, (Argument("log", "int64", (9,)),))
+    block = new_block(128 * 3)
+    block[:] = 0
+    given = Copies({"log": np.zeros(9, np.int64)}, block)
+    note.time(W, B, number=4, out=given.first["log"], copies=given)
+    assert [int(copy[:8].view(np.int64)[0]) for copy in block.reshape(3, 128)] == [2, 1, 1]
+
+
+def test_copies_begin_on_a_cache_line() -> None:
+    copies = Copies({"W": W, "b": B}, new_block(1000))
     assert copies.count == 7
     assert copies.stride == 128
     assert all(array.ctypes.data % 64 == 0 for array in copies.first.values())
@@ -88,13 +109,14 @@ def test_copies_begin_on_a_cache_line(note: Kernel) -> None:
 @pytest.mark.parametrize(
     ("turns", "error"),
     [
-        ((0, 2, (0, 0)), ValueError),
-        ((2, 2, (0, 0, 0)), ValueError),
-        ((-1, 2, (0, 0, 0)), ValueError),
-        ((0, 0, (0, 0, 0)), ValueError),
+        ((0, ((2, 0), (2, 0))), ValueError),
+        ((-1, ((2, 0),) * 3), ValueError),
+        ((0, ((0, 0),) * 3), ValueError),
+        ((0, (2, 2, 2)), ValueError),
+        ((0, ((2,),) * 3), ValueError),
         ((0, 2), TypeError),
         (5, TypeError),
-        ((0, 2, ("a", 0, 0)), TypeError),
+        ((0, (("a", 0),) * 3), ValueError),
     ],
 )
 def test_turns_that_make_no_sense_are_refused(note: Kernel, turns: object, error: type[Exception]) -> None:

@@ -50,6 +50,7 @@ class Session:
         self.model = model
         self._program = Program(model, threads, fallback)
         self._positions = {output.name: position for position, output in enumerate(model.outputs)}
+        self._storage = {value.name: _storage(value) for value in model.inputs}
 
     def get_inputs(self) -> list[NodeArg]:
         """What `run` takes."""
@@ -91,25 +92,27 @@ class Session:
         return [self._positions[name] for name in output_names]
 
     def _inputs(self, feed: Mapping[str, Any]) -> list[Any]:
-        names = [value.name for value in self.model.inputs]
-        usage = f"it takes {', '.join(names)}" if names else "it takes no inputs"
         if not isinstance(feed, Mapping):
             raise KernelArgumentError(
                 f"network {self.model.name}: inputs are given by name, as {{'name': array}}, got "
-                f"{type(feed).__name__}; {usage}"
+                f"{type(feed).__name__}; {self._usage}"
             )
         for name in feed:
-            if name not in names:
-                raise KernelArgumentError(f"network {self.model.name}: there is no input {name!r}; {usage}")
-        for name in names:
+            if name not in self._storage:
+                raise KernelArgumentError(f"network {self.model.name}: there is no input {name!r}; {self._usage}")
+        for name in self._storage:
             if name not in feed:
-                raise KernelArgumentError(f"network {self.model.name}: input {name!r} was not given; {usage}")
+                raise KernelArgumentError(f"network {self.model.name}: input {name!r} was not given; {self._usage}")
         return [self._checked(value, feed[value.name]) for value in self.model.inputs]
+
+    @property
+    def _usage(self) -> str:
+        return f"it takes {', '.join(self._storage)}" if self._storage else "it takes no inputs"
 
     def _checked(self, value: Value, given: Any) -> Any:
         """The input as programs take it."""
         wanted = value.type
-        if wanted is None:
+        if wanted is None or _is_stored(given, self._storage[value.name], wanted.shape):
             return given
         array = np.asarray(given)
         if not _has_dtype(array, wanted.dtype):
@@ -144,6 +147,21 @@ def _warn_of_fallbacks(model: CompiledModel) -> None:
             f"ONNX: {listing}",
             stacklevel=4,
         )
+
+
+def _storage(value: Value) -> np.dtype[Any] | None:
+    """The type of arrays that programs take as they are for an input; None where all have to be looked at."""
+    try:
+        return None if value.type is None or value.type.dtype == _STRING else np.dtype(value.type.dtype)
+    except TypeError:  # as bfloat16
+        return None
+
+
+def _is_stored(given: Any, dtype: np.dtype[Any] | None, shape: tuple[int, ...]) -> bool:
+    """Whether an input is as programs take it: quickly seen, since a small network takes no longer than a long look."""
+    if dtype is None or type(given) is not np.ndarray or given.dtype != dtype or given.shape != shape:
+        return False
+    return given.flags.c_contiguous and given.flags.aligned and given.dtype.isnative
 
 
 def _has_dtype(array: np.ndarray, dtype: str) -> bool:

@@ -3,7 +3,7 @@
 `local` has those of this machine.
 """
 
-from tilewright.measure.context import WARM, Context, constant_bytes
+from tilewright.measure.context import WARM, Context, activation_bytes, constant_bytes
 from tilewright.measure.measurement import (
     BUILD_ERROR,
     BUILD_TIMEOUT,
@@ -40,6 +40,7 @@ __all__ = [
     "Runner",
     "SequentialMeasurer",
     "Ticket",
+    "activation_bytes",
     "constant_bytes",
     "measure_all",
 ]

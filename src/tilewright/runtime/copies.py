@@ -1,12 +1,12 @@
-"""Copies of the constants of a kernel, so that each of many runs finds them where a cache does not have them any more.
+"""Copies of the arrays of a kernel, so that each of many runs finds them where a cache does not have them any more.
 
-A kernel that runs again and again reads its weights from the cache. In a network, where the weights of all other
-kernels are read between two runs of it, it does not.
+A kernel that runs again and again finds its weights and its activations in the cache. In a network, where all other
+kernels run between two runs of it, it does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from tilewright.errors import UsageError
 from tilewright.runtime.aligned_arrays import aligned_empty
-from tilewright.runtime.spec import Argument
 
 Block = npt.NDArray[np.uint8]
 
@@ -26,40 +25,35 @@ def new_block(nbytes: int) -> Block:
     return aligned_empty((nbytes,), np.dtype(np.uint8), nbytes)
 
 
-def copy_bytes(constants: Sequence[Argument]) -> int:
-    """The bytes of one copy of the constants, each on cache lines of its own."""
-    return sum(map(_aligned_bytes, constants))
+def copy_bytes(sizes: Iterable[int]) -> int:
+    """The bytes of one copy of arrays of these sizes, each on cache lines of its own."""
+    return sum(map(_aligned, sizes))
 
 
-class ConstantCopies:
-    """The constants of a kernel, all of them together as often as they fit into a block of memory.
+class Copies:
+    """Arrays of a kernel, all of them together as often as they fit into a block of memory, which is theirs.
 
-    `first` are the constants of the first copy, by name. The next copy of each lies `stride` bytes behind the last.
+    `first` are those of the first copy, by name. The next copy of each lies `stride` bytes behind the last.
     """
 
-    def __init__(self, constants: Sequence[Argument], bound: Mapping[str, Any], block: Block) -> None:
-        """`bound` holds the constants in the form that the entry takes."""
-        self.stride = copy_bytes(constants)
-        self.count = len(block) // self.stride
+    def __init__(self, arrays: Mapping[str, Any], block: Block, sizes: Mapping[str, int] | None = None) -> None:
+        """`sizes` are the bytes that arrays take where their elements alone take fewer."""
+        sources = {name: np.asarray(array) for name, array in arrays.items()}
+        taken = {name: array.nbytes for name, array in sources.items()} | dict(sizes or {})
+        self.stride = copy_bytes(taken.values())
+        self.count = len(block) // max(self.stride, 1)
         if self.count < 1:
-            raise UsageError(f"the constants need {self.stride} bytes, and the block has {len(block)}; make it larger")
+            raise UsageError(f"the arrays need {self.stride} bytes, and the block has {len(block)}; make it larger")
         copies = block[: self.count * self.stride].reshape(self.count, self.stride)
         self.first: dict[str, npt.NDArray[Any]] = {}
         offset = 0
-        for constant in constants:
-            self.first[constant.name] = _copy_to(copies[0, offset:], np.asarray(bound[constant.name]))
-            offset += _aligned_bytes(constant)
+        for name, array in sources.items():
+            self.first[name] = _copy_to(copies[0, offset:], array)
+            offset += _aligned(taken[name])
         copies[1:] = copies[0]
-        self._next = 0
-
-    def take(self, number: int, arguments: Sequence[Argument]) -> tuple[int, int, tuple[int, ...]]:
-        """What the native timing is told for the next so many runs; `arguments` are all that the entry takes."""
-        first, self._next = self._next, (self._next + number) % self.count
-        return first, self.count, tuple(self.stride if a.name in self.first else 0 for a in arguments)
 
 
-def _aligned_bytes(constant: Argument) -> int:
-    nbytes = constant.packed.nbytes if constant.packed else constant.nbytes
+def _aligned(nbytes: int) -> int:
     return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
 
 

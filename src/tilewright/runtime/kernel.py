@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from tilewright.errors import KernelArgumentError
 from tilewright.runtime._native import NativeKernel
 from tilewright.runtime.aligned_arrays import aligned_empty
-from tilewright.runtime.copies import Block, ConstantCopies, copy_bytes
+from tilewright.runtime.copies import Block, Copies, copy_bytes
 from tilewright.runtime.packing import Packer
 from tilewright.runtime.spec import Argument, KernelSpec
 from tilewright.te import numpy_dtype
@@ -27,12 +27,13 @@ class Kernel:
     """
 
     def __init__(
-        self, spec: KernelSpec, bound: Mapping[str, Array] | None = None, copies: ConstantCopies | None = None
+        self, spec: KernelSpec, bound: Mapping[str, Array] | None = None, copies: Copies | None = None
     ) -> None:
         """`bound` holds constants in the form that the entry takes; `bind` makes it, and `with_copies` the copies."""
         self._spec = spec
         self._bound = dict(bound or {})
         self._copies = copies
+        self._num_timed = 0
         self._native = NativeKernel(
             spec.name,
             spec.entry_address,
@@ -69,16 +70,28 @@ class Kernel:
         self._native(*arguments, *outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def time(self, /, *inputs: Array, number: int, out: Array | Sequence[Array] | None = None, **named: Array) -> float:
+    def time(
+        self,
+        /,
+        *inputs: Array,
+        number: int,
+        out: Array | Sequence[Array] | None = None,
+        copies: Copies | None = None,
+        **named: Array,
+    ) -> float:
         """The seconds that `number` runs take together, one after the other with no Python in between.
 
-        Checking arguments, allocating outputs and packing constants is done once, before the clock starts.
+        Checking arguments, allocating outputs and packing constants is done once, before the clock starts. With
+        `copies`, of which the arrays of that name are the first, each run uses the next of them.
         """
         arrays = (*self._entry_inputs(inputs, named), *self._entry_outputs(out))
-        if self._copies is None:
+        copied = {name: copies for copies in (self._copies, copies) if copies is not None for name in copies.first}
+        if not copied:
             return self._native.time(arrays, number)
-        turns = self._copies.take(number, (*self._spec.inputs, *self._spec.outputs))
-        return self._native.time(arrays, number, turns)
+        first, self._num_timed = self._num_timed, self._num_timed + number
+        arguments = (*self._spec.inputs, *self._spec.outputs)
+        pairs = [(copied[a.name].count, copied[a.name].stride) if a.name in copied else (1, 0) for a in arguments]
+        return self._native.time(arrays, number, (first, tuple(pairs)))
 
     def bind(self, /, **constants: Array) -> Kernel:
         """A kernel of the remaining inputs, with `constants` packed once, now.
@@ -92,7 +105,7 @@ class Kernel:
     @property
     def bound_bytes(self) -> int:
         """The memory that one copy of the bound constants takes; 0 where none are bound."""
-        return copy_bytes(self._bound_arguments)
+        return copy_bytes(self._bound_sizes.values())
 
     def with_copies(self, block: Block) -> Kernel:
         """A kernel whose runs under `time` read copies of the bound constants in turn, as many as fit into `block`.
@@ -102,12 +115,13 @@ class Kernel:
         """
         if not self._bound:
             raise KernelArgumentError(f"kernel {self.name}: there is nothing to copy; bind its constants first")
-        copies = ConstantCopies(self._bound_arguments, self._bound, block)
+        copies = Copies(self._bound, block, self._bound_sizes)
         return Kernel(self._spec, copies.first, copies)
 
     @property
-    def _bound_arguments(self) -> list[Argument]:
-        return [argument for argument in self._spec.inputs if argument.name in self._bound]
+    def _bound_sizes(self) -> dict[str, int]:
+        bound = (argument for argument in self._spec.inputs if argument.name in self._bound)
+        return {a.name: a.packed.nbytes if a.packed else a.nbytes for a in bound}
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({_listing(self.inputs)}) -> {_listing(self.outputs)}>"

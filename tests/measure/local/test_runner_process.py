@@ -1,8 +1,10 @@
-"""What goes on in the runner: how cold it makes the constants of a kernel."""
+"""What goes on in the runner: how cold it makes the arrays of a kernel."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
 
 from tilewright.measure import MeasureOptions
 from tilewright.measure.compiler import compile_trace
@@ -72,3 +74,30 @@ def test_copies_that_memory_has_no_room_for_are_not_made(monkeypatch: pytest.Mon
     bench = Watched(product(), "cold-1")
     bench.measure(Trace())
     assert set(bench.copied_bytes) == {0}
+
+
+@pytest.mark.parametrize("task", [product(), doubling()], ids=["product", "doubling"])
+def test_inputs_and_outputs_are_copied_too_and_every_copy_is_right(task: Task) -> None:
+    bench = Watched(task, "cold-1-16K")
+    for trace in (Trace(), split_program(product(), 2)) if task.constants else (Trace(),):
+        bench.measure(trace)
+    copies = bench._copies
+    assert copies is not None
+    assert copies.count == (16 << 10) // copies.stride
+    (output,) = task.outputs
+    first = copies.first[output.name]
+    reach = as_strided(first, (copies.count, *first.shape), (copies.stride, *first.strides))
+    for other in reach[1:]:
+        np.testing.assert_array_equal(other, first)
+
+
+def test_activations_are_warm_unless_the_context_says_otherwise() -> None:
+    assert Watched(product(), "cold-1M")._copies is None
+    assert Watched(product(), "warm")._copies is None
+
+
+def test_activations_that_memory_has_no_room_for_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cold, "_memory_bytes", lambda: 8 * COPY_BYTES)
+    bench = Watched(product(), "cold-0-1M")
+    bench.measure(Trace())
+    assert bench._copies is None

@@ -1,12 +1,14 @@
-"""Constants as cold as a context says: a kernel is timed on copies of them, used in turn."""
+"""Arrays as cold as a context says: a kernel is timed on copies of them, used in turn."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from tilewright.measure.context import Context
 from tilewright.runtime import Kernel
-from tilewright.runtime.copies import new_block
+from tilewright.runtime.copies import Copies, copy_bytes, new_block
 from tilewright.target import Target
 
 _LEAST_COPIES = 2
@@ -16,26 +18,36 @@ _MANY_CACHES = 2
 _MOST_OF_MEMORY = 0.125
 
 
-class ColdConstants:
-    """Makes copies of the constants of one kernel after the other, in memory that it keeps."""
+class ColdArrays:
+    """Makes copies of the constants of one kernel after the other, in memory that it keeps, and of activations."""
 
     def __init__(self, context: Context, target: Target) -> None:
         # With more, nothing is colder: no cache of the machine has anything left of them.
-        self._cold_bytes = min(context.cold_bytes, max(_ALWAYS_COLD, _MANY_CACHES * target.l3_bytes))
+        enough = max(_ALWAYS_COLD, _MANY_CACHES * target.l3_bytes)
+        self._constant_bytes = min(context.cold_bytes, enough)
+        self._activation_bytes = min(context.activation_bytes, enough)
         self._most_bytes = int(_MOST_OF_MEMORY * _memory_bytes())
         self._block = new_block(0)
 
-    def of(self, kernel: Kernel) -> Kernel:
-        """The kernel with copies of its bound constants, two at least; as it is where it is warm, or has none.
+    def constants(self, kernel: Kernel) -> Kernel:
+        """The kernel with copies of its bound constants, two at least; as it is where they are warm, or it has none.
 
         The kernel before must not be used any more.
         """
-        nbytes = max(_LEAST_COPIES * kernel.bound_bytes, self._cold_bytes)
-        if not kernel.bound_bytes or not self._cold_bytes or nbytes > self._most_bytes:
+        nbytes = max(_LEAST_COPIES * kernel.bound_bytes, self._constant_bytes)
+        if not kernel.bound_bytes or not self._constant_bytes or nbytes > self._most_bytes:
             return kernel
         if len(self._block) < nbytes:
             self._block = new_block(nbytes)
         return kernel.with_copies(self._block[:nbytes])
+
+    def activations(self, arrays: Mapping[str, Any]) -> Copies | None:
+        """Copies of the inputs and outputs of a kernel, two at least; None where they are warm."""
+        one = copy_bytes(array.nbytes for array in arrays.values())
+        nbytes = max(_LEAST_COPIES * one, self._activation_bytes)
+        if not one or not self._activation_bytes or nbytes > self._most_bytes:
+            return None
+        return Copies(arrays, new_block(nbytes))
 
 
 def _memory_bytes() -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import TilewrightError
-from tilewright.measure.local.cold import ColdConstants
+from tilewright.measure.local.cold import ColdArrays
 from tilewright.measure.local.messages import Ran, Ready, RunFailed, RunJob, Setup, SetupFailed
 from tilewright.measure.local.reference import ReferenceStore, reference_outputs
 from tilewright.measure.local.repeats import sample_latency, sample_turn
@@ -64,19 +64,25 @@ class Bench:
         drawn = random_inputs(task, np.random.default_rng(setup.options.seed))
         self._inputs = {tensor.name: array for tensor, array in zip(task.inputs, drawn, strict=True)}
         self._constants = {t.name: self._inputs[t.name] for t in task.constants}
-        self._outputs = tuple(_new_array(t) for t in task.outputs)
         self._reduction_size = reduction_size(task)
         if not store.is_filled():
             store.save(reference_outputs(task, drawn, setup.target, setup.threads))
         self._expected = store.load()
         self._right: list[NDArray[Any]] = []
-        self._cold = ColdConstants(setup.context, setup.target)
+        self._cold = ColdArrays(setup.context, setup.target)
+        outputs = {t.name: _new_array(t) for t in task.outputs}
+        given = {t.name: self._inputs[t.name] for t in task.inputs if not t.is_constant}
+        self._copies = self._cold.activations(given | outputs)
+        if self._copies is not None:
+            self._inputs |= {name: self._copies.first[name] for name in given}
+            outputs = {name: self._copies.first[name] for name in outputs}
+        self._outputs = tuple(outputs.values())
 
     def run(self, job: RunJob) -> Ran:
         options = self._setup.options
         kernel = load_binary(job.binary, self._setup.task, self._setup.threads)
         if self._constants:
-            kernel = self._cold.of(kernel.bind(**self._constants))
+            kernel = self._cold.constants(kernel.bind(**self._constants))
         for output in self._outputs:
             _bytes(output)[...] = _GARBAGE
         run = functools.partial(self._time, kernel)
@@ -87,7 +93,7 @@ class Bench:
 
     def _time(self, kernel: Kernel, number: int) -> float:
         inputs = [self._inputs[argument.name] for argument in kernel.inputs]
-        return kernel.time(*inputs, number=number, out=self._outputs)
+        return kernel.time(*inputs, number=number, out=self._outputs, copies=self._copies)
 
     def _could_win(self, latency_s: float, best_latency_s: float | None) -> bool:
         return best_latency_s is None or latency_s < self._setup.options.contender_factor * best_latency_s

@@ -33,14 +33,13 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Copies of some arguments, one behind the other in memory, for runs to use in turn. */
+/* Copies of one argument, one behind the other in memory, for runs to use in turn; `next` is that of the next run. */
 typedef struct {
-    int64_t first, count;
-    const int64_t *strides; /* from one copy to the next in bytes, for each argument; 0 where there is one for all */
-} tw_turns;
+    int64_t count, stride, next;
+} tw_copies;
 
 /* Run `number` times on checked arguments. Returns the seconds it took, or -1 with an exception set. */
-static double run(NativeKernel *self, const tw_argument *arguments, int64_t number, const tw_turns *turns) {
+static double run(NativeKernel *self, const tw_argument *arguments, int64_t number, tw_copies *copies) {
     void *pointers_on_stack[ARGUMENTS_ON_STACK];
     void **pointers = pointers_on_stack;
     if (self->num_arguments > ARGUMENTS_ON_STACK) pointers = PyMem_New(void *, self->num_arguments);
@@ -55,13 +54,11 @@ static double run(NativeKernel *self, const tw_argument *arguments, int64_t numb
     int32_t status = 0;
     double seconds = 0;
     Py_BEGIN_ALLOW_THREADS;
-    int64_t turn = turns == NULL ? 0 : turns->first;
     const double start_s = now_s();
     for (int64_t i = 0; i < number && status == 0; i++) {
-        if (turns != NULL) {
-            for (Py_ssize_t k = 0; k < self->num_arguments; k++)
-                pointers[k] = (char *)arguments[k].data + turn * turns->strides[k];
-            turn = turn + 1 < turns->count ? turn + 1 : 0;
+        for (Py_ssize_t k = 0; copies != NULL && k < self->num_arguments; k++) {
+            pointers[k] = (char *)arguments[k].data + copies[k].next * copies[k].stride;
+            copies[k].next = copies[k].next + 1 < copies[k].count ? copies[k].next + 1 : 0;
         }
         status = self->entry(&self->runtime, pointers, call.workspace);
     }
@@ -76,7 +73,7 @@ static double run(NativeKernel *self, const tw_argument *arguments, int64_t numb
 
 /* Hold and check the arrays, and run on them. */
 static double run_on(NativeKernel *self, PyObject *const *arrays, Py_ssize_t num_arrays, int64_t number,
-                     const tw_turns *turns) {
+                     tw_copies *copies) {
     if (num_arrays != self->num_arguments)
         return tw_raise_argument_error(self->name, "it takes %zd arrays, its inputs and then its outputs, got %zd",
                                        self->num_arguments, num_arrays);
@@ -89,7 +86,7 @@ static double run_on(NativeKernel *self, PyObject *const *arrays, Py_ssize_t num
     }
     double seconds = -1;
     if (tw_arguments_acquire(arguments, self->name, self->arguments, arrays, num_arrays) == 0) {
-        seconds = run(self, arguments, number, turns);
+        seconds = run(self, arguments, number, copies);
         tw_arguments_release(arguments, num_arrays);
     }
     if (arguments != arguments_on_stack) PyMem_Free(arguments);
@@ -106,30 +103,36 @@ static PyObject *kernel_vectorcall(PyObject *callable, PyObject *const *args, si
     Py_RETURN_NONE;
 }
 
-/* Read (first, count, strides) into `turns`, whose strides are to be freed. Returns 0, or -1 with an exception set. */
-static int read_turns(NativeKernel *self, PyObject *description, tw_turns *turns) {
-    long long first, count;
-    PyObject *strides;
-    if (!PyTuple_Check(description) ||
-        !PyArg_ParseTuple(description, "LLO!:turns", &first, &count, &PyTuple_Type, &strides)) {
-        PyErr_Format(PyExc_TypeError, "turns are described by (first, count, strides), got %R", description);
-        return -1;
+/* Read (first, ((count, stride), ...)), one pair for each argument. The result is to be freed; NULL with an exception. */
+static tw_copies *read_turns(NativeKernel *self, PyObject *description) {
+    long long first;
+    PyObject *pairs;
+    if (!PyTuple_Check(description) || !PyArg_ParseTuple(description, "LO!:turns", &first, &PyTuple_Type, &pairs)) {
+        PyErr_Format(PyExc_TypeError, "turns are described by (first, ((count, stride), ...)), got %R", description);
+        return NULL;
     }
-    if (first < 0 || first >= count || PyTuple_GET_SIZE(strides) != self->num_arguments) {
-        PyErr_Format(PyExc_ValueError, "kernel %U needs a first turn below their count and %zd strides, got %R",
-                     self->name, self->num_arguments, description);
-        return -1;
+    if (first < 0 || PyTuple_GET_SIZE(pairs) != self->num_arguments) {
+        PyErr_Format(PyExc_ValueError, "kernel %U needs a first turn from 0 on and %zd pairs, got %R", self->name,
+                     self->num_arguments, description);
+        return NULL;
     }
-    int64_t *values = PyMem_New(int64_t, self->num_arguments + 1);
-    if (values == NULL) {
+    tw_copies *copies = PyMem_New(tw_copies, self->num_arguments + 1);
+    if (copies == NULL) {
         PyErr_NoMemory();
-        return -1;
+        return NULL;
     }
-    for (Py_ssize_t k = 0; k < self->num_arguments; k++) values[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(strides, k));
-    *turns = (tw_turns){first, count, values};
-    if (!PyErr_Occurred()) return 0;
-    PyMem_Free(values);
-    return -1;
+    for (Py_ssize_t k = 0; k < self->num_arguments; k++) {
+        long long count, stride;
+        PyObject *pair = PyTuple_GET_ITEM(pairs, k);
+        if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "LL:turns", &count, &stride) || count < 1) {
+            if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError))
+                PyErr_Format(PyExc_ValueError, "a turn is (count, stride) with a count from 1 on, got %R", pair);
+            PyMem_Free(copies);
+            return NULL;
+        }
+        copies[k] = (tw_copies){count, stride, first % count};
+    }
+    return copies;
 }
 
 static PyObject *kernel_time(NativeKernel *self, PyObject *args, PyObject *kwargs) {
@@ -139,11 +142,10 @@ static PyObject *kernel_time(NativeKernel *self, PyObject *args, PyObject *kwarg
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!L|O:time", names, &PyTuple_Type, &arrays, &number, &description))
         return NULL;
     if (number < 1) return PyErr_Format(PyExc_ValueError, "number must be at least 1, got %lld", number);
-    tw_turns turns = {0, 1, NULL};
-    if (description != Py_None && read_turns(self, description, &turns) != 0) return NULL;
-    const double seconds = run_on(self, &PyTuple_GET_ITEM(arrays, 0), PyTuple_GET_SIZE(arrays), number,
-                                  turns.strides == NULL ? NULL : &turns);
-    PyMem_Free((void *)turns.strides);
+    tw_copies *copies = NULL;
+    if (description != Py_None && (copies = read_turns(self, description)) == NULL) return NULL;
+    const double seconds = run_on(self, &PyTuple_GET_ITEM(arrays, 0), PyTuple_GET_SIZE(arrays), number, copies);
+    PyMem_Free(copies);
     return seconds < 0 ? NULL : PyFloat_FromDouble(seconds);
 }
 
@@ -237,8 +239,8 @@ static PyMemberDef kernel_members[] = {
 static PyMethodDef kernel_methods[] = {
     {"time", (PyCFunction)(void (*)(void))kernel_time, METH_VARARGS | METH_KEYWORDS,
      "time(arrays, number, turns=None)\n--\n\nRun `number` times without Python in between; return the seconds that all "
-     "of them took. With turns (first, count, strides), each run reads the next of so many copies of its arguments: the "
-     "arrays are the first ones, and the caller answers for what lies behind them."},
+     "of them took. With turns (first, ((count, stride), ...)), each run uses the next of so many copies of an argument: "
+     "the arrays are the first ones, and the caller answers for what lies behind them."},
     {"check", (PyCFunction)kernel_check, METH_VARARGS,
      "check(position, array)\n--\n\nRaise KernelArgumentError unless `array` can be the argument at `position`."},
     {NULL, NULL, 0, NULL},

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import UsageError
-from tilewright.measure import Context, constant_bytes
+from tilewright.measure import Context, activation_bytes, constant_bytes
 from tilewright.te import Binary, Expr, Reduce, Select, Task, Tensor, Unary, children, collect_reads
 
 
@@ -23,7 +23,7 @@ class Network:
     """A network as the scheduler sees it: its latency is the weighted sum of those of its tasks.
 
     `required_latency_s` is what the objective f2 asks for, `reference_latency_s` what f3 compares with. Its tasks are
-    measured in the `context`; without one as the network runs them, whose weights are cold.
+    measured in the `context`; without one as the network runs them, whose arrays are cold.
     """
 
     name: str
@@ -45,8 +45,13 @@ def context_of(network: Network) -> Context:
 
 
 def deployed_context(tasks: Sequence[WeightedTask]) -> Context:
-    """That of the kernels of a network of these tasks: each finds its weights as the others left the caches."""
-    return Context.of_network(sum(weighted.weight * constant_bytes([weighted.task]) for weighted in tasks))
+    """That of the kernels of a network of these tasks: each finds its arrays as the others left the caches.
+
+    Activations share the memory of about two kernels: of the one that runs, and of what is kept for later ones.
+    """
+    weights = sum(weighted.weight * constant_bytes([weighted.task]) for weighted in tasks)
+    activations = max((activation_bytes(weighted.task) for weighted in tasks), default=0)
+    return Context.of_network(weights, 2 * activations)
 
 
 def check_names(networks: Sequence[Network]) -> None:
