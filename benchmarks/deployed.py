@@ -57,8 +57,8 @@ DEPLOYED, WARM_TUNED = "as deployed", "warm"
 METHOD = (
     "All are taken in turns, in each round once: each program alone with its weights warm, alone on copies of its "
     "weights and activations that are used in turn and are as large together as those of the network, each call inside "
-    "the network, and runs from end to end. The figures are sums over the kernels of the medians over the rounds. `told` is the "
-    "sum that the tuner says at its end, and `error` how far it is from the run."
+    "the network, and runs from end to end. The figures are sums over the kernels of the medians over the rounds. "
+    "`told` is the sum that the tuner says at its end, and `error` how far it is from the run."
 )
 _TURN_S = 3e-3
 _RUNS_S = 20e-3
