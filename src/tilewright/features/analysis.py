@@ -30,6 +30,10 @@ class Statement:
         self.region = region
         self.stage: Stage = region.stage
         self.path: LoopPath = region.path
+        self.n: int = region.path.extents.shape[1]
+        self._columns = np.arange(self.n)
+        # Only one loop of a path can be vectorized, and one parallel.
+        self._annotated = {loop.annotation: position for position, loop in enumerate(self.path.loops)}
         self.num_around = region.num_around
         self.accesses = accesses
         self.counts = count_operations(self.stage)
@@ -46,10 +50,6 @@ class Statement:
         self.working_set: Floats = np.zeros_like(self.path.inner)  # bytes of the lines that all that runs touches
         self.needed: Floats = np.full(self.n, _numel(schedule, self.stage))  # iterations that compute something new
 
-    @property
-    def n(self) -> int:
-        return int(self.path.extents.shape[1])
-
     @cached_property
     def runs(self) -> Booleans:
         """Which loops run more than once; the others do not exist in the nest."""
@@ -64,8 +64,8 @@ class Statement:
         return total
 
     def annotated(self, annotation: str) -> int | None:
-        """The position of the loop with that annotation, which only one loop of a path can have."""
-        return next((p for p, loop in enumerate(self.path.loops) if loop.annotation == annotation), None)
+        """The position of the loop with that annotation, PARALLEL or VECTORIZE."""
+        return self._annotated.get(annotation)
 
     @cached_property
     def vector_length(self) -> Floats:
@@ -108,7 +108,7 @@ class Statement:
 
     def at_level(self, table: Floats, level: Integers) -> Floats:
         """The row of `table` that `level` names, for each candidate its own."""
-        return table[level, np.arange(self.n)]
+        return table[level, self._columns]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.features.operations import KINDS, node_kind, value_nodes
-from tilewright.features.regions import Booleans, Floats, Region
+from tilewright.features.regions import Booleans, Floats, Region, variables_in
 from tilewright.schedule import MAX_COPIES, VECTORIZE, Loop, Stage, copies_left, is_cut, may_be_cut
 from tilewright.te import Axis, Expr, Reduce, Select, Var, collect_reads, visit
 
@@ -46,7 +46,7 @@ def find_conditions(region: Region, unrolled: Booleans, select_instructions: flo
             if kind is not None:
                 counts[kind] += 1
             if kind == "int_cmp":
-                tests.append(_variables(part))
+                tests.append(variables_in(part))
     n = region.path.extents.shape[1]
     return Conditions(counts, _remaining(region, tests, unrolled, select_instructions) if tests else np.zeros(n))
 
@@ -66,12 +66,6 @@ def _lane(region: Region) -> frozenset[Axis]:
         for axis, whole in stage.loop_of_axis.items()
         if any(loop.annotation == VECTORIZE for loop in stage.leaves_of(whole))
     )
-
-
-def _variables(e: Expr) -> frozenset[Var]:
-    found: set[Var] = set()
-    visit(e, lambda part: found.add(part) if isinstance(part, Var) else None)
-    return frozenset(found)
 
 
 class _Group:

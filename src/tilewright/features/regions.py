@@ -77,6 +77,7 @@ class Region:
         self._moved_by: dict[Var, frozenset[Loop]] = {}
         self._widths: dict[Loop, Floats] = {}
         self._forms = LinearForms()
+        self._used: dict[Expr, frozenset[Var]] = {}
         self._operation_widths: dict[Operation, Floats] = {}
         for axis, loop in stage.loop_of_axis.items():
             leaves = frozenset(self.path.positions[leaf] for leaf in stage.leaves_of(loop))
@@ -94,12 +95,12 @@ class Region:
 
     def loops_of(self, expressions: Sequence[Expr]) -> frozenset[int]:
         """The positions of the loops that move any variable in the expressions."""
-        return frozenset[int]().union(*(self.reach(variable).loops for variable in _variables(expressions)))
+        return frozenset[int]().union(*(self.reach(v).loops for e in expressions for v in self._variables(e)))
 
     def moved_by(self, expressions: Sequence[Expr]) -> frozenset[Loop]:
         """The loops that move any variable in the expressions; of a fused loop only the parts that do."""
         moved: frozenset[Loop] = frozenset()
-        for variable in _variables(expressions):
+        for variable in (v for e in expressions for v in self._variables(e)):
             known = self._moved_by.get(variable)
             if known is None:  # a packed read names loops
                 loop = next(loop for loop in self.path.loops if loop.var is variable)
@@ -124,6 +125,13 @@ class Region:
             start = form.const if (form - first).is_const else first.const
             low, high = np.minimum(low, start), np.maximum(high, start + other)
         return np.minimum(high - low, size - 1), first
+
+    def _variables(self, e: Expr) -> frozenset[Var]:
+        """The variables in an index, which is asked about again and again."""
+        known = self._used.get(e)
+        if known is None:
+            known = self._used[e] = variables_in(e)
+        return known
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
@@ -237,11 +245,11 @@ def step(form: Linear) -> int:
     return 1 if any(map(is_array, coefficients)) else max(1, math.gcd(*coefficients))
 
 
-def _variables(expressions: Sequence[Expr]) -> set[Var]:
-    variables: set[Var] = set()
-    for e in expressions:
-        visit(e, lambda part: variables.add(part) if isinstance(part, Var) else None)
-    return variables
+def variables_in(e: Expr) -> frozenset[Var]:
+    """The variables that an expression names."""
+    found: set[Var] = set()
+    visit(e, lambda part: found.add(part) if isinstance(part, Var) else None)
+    return frozenset(found)
 
 
 def find_regions(schedule: Schedule, n: int) -> dict[Stage, Region]:

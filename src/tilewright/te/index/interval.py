@@ -108,6 +108,8 @@ def _modulo(a: Interval, b: Interval) -> Interval | None:
     """None where the divisor may be negative or zero. What stays between two multiples of the divisor is exact."""
     if is_anywhere(b.low <= 0):
         return None
+    if b.low is b.high and not is_array(a.low) and a.low == 0:
+        return Interval(0, minimum(a.high, b.high - 1))
     first, last = a.low // b.low, a.high // b.low
     is_exact = (first == last) & ((b.low == b.high) | (first == 0))
     return Interval(choose(is_exact, a.low % b.low, 0), choose(is_exact, a.high % b.low, b.high - 1))
