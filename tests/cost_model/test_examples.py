@@ -38,6 +38,18 @@ def test_select_keeps_the_rows_of_each_program_together() -> None:
     np.testing.assert_array_equal(examples.labels, [0.25, 1.0])
 
 
+def test_programs_are_padded_to_the_longest_of_those_asked_for() -> None:
+    features = [np.full((rows, 2), rows, np.float32) for rows in (3, 1, 5, 2)]
+    examples = Examples.build(features, [1.0, 2.0, 3.0, 4.0], ["a", "a", "b", "b"])
+    values, mask = examples.padded(np.array([3, 0, 1]))
+    assert values.shape == (3, 3, 2)
+    assert mask.sum(axis=1).tolist() == [2, 3, 1]
+    assert values[:, :, 0].tolist() == [[2, 2, 0], [3, 3, 3], [1, 0, 0]]
+    none, no_mask = examples.padded(np.zeros(0, np.int64))
+    assert none.shape == (0, 0, 2)
+    assert no_mask.shape == (0, 0)
+
+
 def test_errors() -> None:
     with pytest.raises(UsageError, match="each program has features, a latency and a task; got 2, 1 and 2"):
         Examples.build(features(1, 1), [1.0], ["a", "a"])

@@ -101,6 +101,20 @@ class Examples:
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[programs] - offsets[:-1], counts)
         return Examples(self.values[rows], offsets, self.labels[programs], self.tasks[programs])
 
+    def padded(self, programs: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """The given programs as [program, row, number], filled up with zeros, and which of the rows are their own.
+
+        >>> features = [np.ones((2, 1), np.float32), np.ones((1, 1), np.float32)]
+        >>> values, mask = Examples.build(features, [0.5, 1.0], ["gemm", "gemm"]).padded(np.array([0, 1]))
+        >>> mask.tolist()
+        [[True, True], [True, False]]
+        """
+        counts = self.num_statements[programs]
+        mask = np.arange(counts.max(initial=0)) < counts[:, np.newaxis]
+        values = np.zeros((*mask.shape, self.num_features), np.float32)
+        values[mask] = self.select(programs).values
+        return values, mask
+
 
 def _relative_throughput(latencies_s: NDArray[np.float64], tasks: NDArray[np.int64]) -> NDArray[np.float64]:
     if not (latencies_s > 0).all():
