@@ -92,14 +92,25 @@ def read_network(source: Source) -> ModelProto:
 def partition_network(source: Source, shapes: Shapes | None = None) -> Partition:
     """Read a network, optimize its graph, and cut it into kernels, views and fallbacks.
 
-    `shapes` gives what the model leaves open: shapes by the names of inputs, sizes by the names of dimensions.
+    `shapes` gives what the model leaves open: shapes by the names of inputs, sizes by the names of dimensions. A
+    network of the zoo is written for the shapes.
     """
     from tilewright.graph.onnx import load_model
     from tilewright.graph.passes import optimize
     from tilewright.partition import partition
 
     is_of_zoo = isinstance(source, str) and source.startswith(ZOO)
-    return partition(optimize(load_model(read_network(source) if is_of_zoo else source, shapes)))
+    return partition(optimize(load_model(_zoo_model(str(source), shapes) if is_of_zoo else source, shapes)))
+
+
+def _zoo_model(source: str, shapes: Shapes | None) -> ModelProto:
+    """The network of the zoo, of the batch that the shapes of its inputs begin with and the size that they end with."""
+    from tilewright.zoo import build
+
+    given = [shape for shape in (shapes or {}).values() if not isinstance(shape, int) and len(shape) > 1]
+    if not shapes or not given:
+        return read_network(source)
+    return build(source.removeprefix(ZOO), batch=given[0][0], size=given[0][-1], open_inputs=shapes.keys())
 
 
 # --- compiling --------------------------------------------------------------------------------------------------------

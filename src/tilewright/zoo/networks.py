@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from onnx import ModelProto
+from onnx import GraphProto, ModelProto
 
 from tilewright.errors import UsageError
 from tilewright.zoo.bert import LONGEST_SEQUENCE, bert_base, bert_tiny
@@ -82,11 +82,18 @@ def names() -> list[str]:
 
 
 def build(
-    name: str, *, batch: int | None = None, size: int | None = None, width: float | None = None, seed: int = 0
+    name: str,
+    *,
+    batch: int | None = None,
+    size: int | None = None,
+    width: float | None = None,
+    seed: int = 0,
+    open_inputs: Collection[str] = (),
 ) -> ModelProto:
     """The network as an ONNX model with random weights, the same for the same seed.
 
     `size` is the side of its images or the number of its tokens, `width` multiplies its channels. A name may say them.
+    The inputs that `open_inputs` names have no sizes, so that any can be given that its layers take.
 
     >>> build("dcgan").graph.output[0].name, build("resnet18@batch=2,size=64,width=0.25").graph.input[0].name
     ('output', 'input')
@@ -98,7 +105,10 @@ def build(
     said: dict[str, float] = _parse(name, text) if at else {}
     given = {"batch": batch, "size": size, "width": width}
     said |= {key: value for key, value in given.items() if value is not None}
-    return network.make(_variant(network, said), seed)
+    model = network.make(_variant(network, said), seed)
+    if open_inputs:
+        _open(model.graph, open_inputs)
+    return model
 
 
 def _parse(name: str, text: str) -> dict[str, float]:
@@ -129,3 +139,13 @@ def _variant(network: ZooNetwork, said: Mapping[str, float]) -> Variant:
     if not 0 < width <= _WIDEST:
         raise UsageError(f"the width of a network is above 0 and at most {_WIDEST:g}, got {width}")
     return Variant(batch, size, width)
+
+
+def _open(graph: GraphProto, names: Collection[str]) -> None:
+    for value in graph.input:
+        if value.name in names:
+            for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
+                dimension.dim_param = f"{value.name}.{axis}"
+    for value in graph.output:
+        value.type.tensor_type.ClearField("shape")
+    del graph.value_info[:]

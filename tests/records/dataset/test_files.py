@@ -1,0 +1,150 @@
+"""Files of a dataset: they come back as they were, and whatever else stands in their place is refused with a reason."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tilewright.errors import RecordFormatError, TilewrightError
+from tilewright.records.dataset.files import FORMAT, read_arrays, read_json, write_arrays, write_json
+
+ARRAYS: dict[str, NDArray[Any]] = {
+    "a": np.arange(6, dtype=np.int16).reshape(2, 3),
+    "b": np.asfortranarray(np.eye(3, 2)),
+    "c": np.zeros((0, 4)),
+}
+
+
+def header(**changes: object) -> bytes:
+    return json.dumps({"format": FORMAT, "version": 1, "kind": "k", **changes}).encode()
+
+
+def npy(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+def npy_that_says(shape: tuple[int, ...], content: bytes = b"") -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "<i8", "fortran_order": False, "shape": shape})
+    return buffer.getvalue() + content
+
+
+def npz(**members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+STAMP = npy(np.frombuffer(header(), np.uint8))
+
+
+def test_arrays_and_json_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "a.npz"
+    write_arrays(path, "k", {"x": [1, "é"]}, ARRAYS)
+    found, arrays = read_arrays(path, "k")
+    assert found["x"] == [1, "é"]
+    assert set(arrays) == set(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(arrays[name], array)
+    with np.load(path, allow_pickle=False) as plain:  # readable anywhere
+        np.testing.assert_array_equal(plain["b"], ARRAYS["b"])
+    write_json(tmp_path / "a.json", "k", {"y": 2})
+    assert read_json(tmp_path / "a.json", "k")["y"] == 2
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def test_the_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in "ab":
+        write_arrays(tmp_path / name, "k", {"x": 1}, ARRAYS)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+WHOLE = npz(header=STAMP, a=npy(np.arange(1000)))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no .npz"),
+        (b"PK\x03\x04 and no more", "no .npz"),
+        (pickle.dumps({"a": 1}), "no .npz"),
+        (WHOLE[: len(WHOLE) // 2], "no .npz"),
+        (WHOLE[: len(WHOLE) - 30], "no .npz"),
+        (npz(a=npy(np.arange(3))), "no header"),
+        (npz(header=npy(np.frombuffer(b"{", np.uint8))), "no .npz of numbers"),
+        (npz(header=npy(np.frombuffer(b"[" * 100_000, np.uint8))), "no .npz of numbers"),
+        (npz(header=STAMP, a=npy(np.array([{"pickled": 1}], dtype=object))), "arrays hold numbers"),
+        (npz(header=STAMP, a=npy(np.array(["text"]))), "arrays hold numbers"),
+        (npz(header=STAMP, a=npy_that_says((2**40, 2**20))), "an array of shape"),
+        (npz(header=STAMP, a=npy_that_says((2**62, 4))), "an array of shape"),
+        (npz(header=STAMP, a=npy_that_says((-1, 4))), "an array of shape"),
+        (npz(header=STAMP, a=npy_that_says((2,), b"\0" * 15)), "an array of shape"),
+        (npz(header=STAMP, a=b"\x93NUMPY\x09\x00 what"), "no .npz of numbers"),
+        (npz(header=STAMP, a=b""), "no .npz of numbers"),
+        (npz(header=npy(np.frombuffer(header(format="other"), np.uint8))), "its format is tilewright-dataset"),
+        (npz(header=npy(np.frombuffer(header(version=2), np.uint8))), "version 2, and this tilewright"),
+        (npz(header=npy(np.frombuffer(header(kind="device"), np.uint8))), "one of the kind 'device'"),
+        (npz(header=npy(np.frombuffer(b"[]", np.uint8))), "its format is tilewright-dataset"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    path.write_bytes(content)
+    with pytest.raises(RecordFormatError, match=message) as caught:
+        read_arrays(path, "k")
+    assert str(path) in str(caught.value)
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.npy", "w") as member:
+        for _ in range(600):
+            member.write(b"\0" * 2**20)
+    path.write_bytes(buffer.getvalue())
+    with pytest.raises(RecordFormatError, match="at most 536870912 are read"):
+        read_arrays(path, "k")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"null", b"[" * 100_000, b"7" * 10_000])
+def test_what_is_no_json_of_ours_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(RecordFormatError, match=r"a\.json: .*; restore the file"):
+        read_json(path, "k")
+
+
+def test_what_is_not_there_or_no_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(RecordFormatError, match="it is not there"):
+        read_json(tmp_path / "none", "k")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TilewrightError, match="cannot be used"):
+        read_json(tmp_path, "k")
+
+
+def test_a_disk_that_refuses_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    write_json(path, "k", {"x": 1})
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(TilewrightError, match="No space left"):
+        write_json(path, "k", {"x": 2})
+    assert read_json(path, "k")["x"] == 1
+    assert os.listdir(tmp_path) == ["a.json"]

@@ -1,0 +1,184 @@
+"""The folder of a dataset: what is in it, what of it a model reads, and what a lost or broken part costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.records.dataset.samples import ARM, GEMM, HASWELL, SMALL, some_programs, write_sample
+from tilewright.cost_model import AnalyticalModel
+from tilewright.errors import RecordFormatError, UsageError
+from tilewright.features import StatementEncoder
+from tilewright.records.dataset import DatasetFolder, Device, read_folder
+from tilewright.target import Target
+from tilewright.te import Task, names_in, renamed
+from tilewright.te.tensor import Tensor
+
+
+def test_a_dataset_is_read_by_device_and_network(tmp_path: Path) -> None:
+    write_sample(tmp_path)
+    assert len(read_folder(tmp_path)) == 48
+    assert {group.device for group in read_folder(tmp_path, devices=["a72"]).groups} == {"a72"}
+    one = read_folder(tmp_path, networks=["one"])
+    assert len(one) == 24
+    assert {group.population.sketch.task.hash for group in one.groups} == {GEMM.hash}
+    assert len(read_folder(tmp_path, devices=["a72"], networks=["one[batch=4]"])) == 12
+    assert len({group.subject for group in read_folder(tmp_path).groups}) == 4
+
+
+def test_what_was_measured_on_a_foreign_machine_is_scored_here(tmp_path: Path) -> None:
+    write_sample(tmp_path)
+    dataset = read_folder(tmp_path, devices=["a72"])
+    assert {str(group.population.sketch.options.target) for group in dataset.groups} == {ARM.target}
+    examples = dataset.encoded(StatementEncoder())
+    assert len(examples) == 24
+    assert examples.labels.max() == 1.0
+    assert (examples.labels == 0).sum() == 4  # failures
+    assert all(np.isfinite(AnalyticalModel().predict(group.population)).all() for group in dataset.groups)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [({"devices": ["z80"]}, "it has a72, haswell-2t"), ({"networks": ["vgg"]}, "it has both, one")],
+)
+def test_an_unknown_device_or_network_is_an_error(wanted: dict[str, list[str]], message: str, tmp_path: Path) -> None:
+    write_sample(tmp_path)
+    with pytest.raises(UsageError, match=message):
+        read_folder(tmp_path, **wanted)
+
+
+def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is none; check the path"):
+        read_folder(tmp_path / "none")
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UsageError, match="no dataset, since it has no dataset.json"):
+        DatasetFolder(tmp_path)
+    with pytest.raises(UsageError, match="something else in it"):
+        DatasetFolder.create(tmp_path)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "num_left"),
+    [
+        (f"devices/a72/{GEMM.hash}.warm.npz", 36),
+        ("devices/a72/device.json", 24),
+        (f"tasks/{GEMM.hash}.json", 24),
+        ("networks/both.json", 48),
+    ],
+)
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_part_that_is_broken_or_gone_costs_itself_alone(
+    broken: str, num_left: int, is_removed: bool, tmp_path: Path
+) -> None:
+    folder = write_sample(tmp_path)
+    path = tmp_path / broken
+    if is_removed:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-40])
+    if is_removed and path.suffix == ".npz":
+        assert len(read_folder(tmp_path)) == num_left
+        return
+    if path.parent.name == "networks":
+        assert len(read_folder(tmp_path)) == num_left
+        if not is_removed:
+            with pytest.warns(UserWarning, match="left out: .*both.json"):
+                assert [network.name for network in folder.networks()] == ["one"]
+        return
+    with pytest.warns(UserWarning, match=f"a part of the dataset is left out: .*{path.name}"):
+        assert len(read_folder(tmp_path)) == num_left
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"target": "llvm -mcpu=native"}, "target must say all"),
+        ({"target": "z80"}, "target: "),
+        ({"target": 3}, "target must be a string"),
+        ({"threads": 0}, "threads must be a whole number from 1"),
+        ({"threads": True}, "threads must be a whole number"),
+        ({"processor": None}, "processor must be a string"),
+    ],
+)
+def test_a_device_that_is_none_is_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+    write_sample(tmp_path)
+    path = tmp_path / "devices" / "a72" / "device.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(RecordFormatError, match=message):
+        Device.read(path.parent)
+
+
+@pytest.mark.parametrize("weights", [None, {"a": 0}, {"a": 1.5}, {"a": True}, [1]])
+def test_weights_are_whole_numbers(weights: object, tmp_path: Path) -> None:
+    folder = write_sample(tmp_path)
+    path = tmp_path / "networks" / "both.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"weights": weights}))
+    with pytest.warns(UserWarning, match="weights are whole numbers"):
+        folder.networks()
+
+
+def test_a_task_under_other_names_is_the_same_task(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path)
+    made: dict[Tensor, Tensor] = {}
+    for tensor in (*GEMM.inputs, *GEMM.stages):
+        made[tensor] = renamed(tensor, tuple(f"other_{name}" for name in names_in(tensor)), made)
+    other = Task([made[t] for t in GEMM.inputs], [made[t] for t in GEMM.outputs], "other")
+    assert other.hash == GEMM.hash
+    stored = DatasetFolder(tmp_path).add_task(other)
+    assert [stage.name for stage in stored.stages] == [stage.name for stage in GEMM.stages]
+    assert len(folder.programs(HASWELL, folder.part(HASWELL, other, "warm"))) == 12
+
+
+def test_a_file_under_the_hash_of_another_task_is_refused(tmp_path: Path) -> None:
+    write_sample(tmp_path)
+    tasks = tmp_path / "tasks"
+    (tasks / f"{GEMM.hash}.json").write_bytes((tasks / f"{SMALL.hash}.json").read_bytes())
+    with pytest.raises(RecordFormatError, match=f"called after the task {GEMM.hash}, and holds {SMALL.hash}"):
+        DatasetFolder(tmp_path).task(GEMM.hash)
+
+
+def test_devices_are_known_by_what_they_are(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path)
+    target = Target.parse(HASWELL.target)
+    calibrated = replace(target, core=target.core.with_values({"clock_hz": 3.1e9}))
+    assert str(calibrated) != HASWELL.target
+    assert folder.add_device(replace(HASWELL, name="mine", target=str(calibrated))) == HASWELL
+    other = folder.add_device(replace(HASWELL, processor="A Faster One"))
+    assert other.name == "haswell-2t-2"
+    assert folder.add_device(replace(HASWELL, threads=1, name="haswell-1t")).name == "haswell-1t"
+    assert len(folder.devices()) == 4
+    with pytest.raises(UsageError, match="a name has up to 64 letters"):
+        folder.add_device(replace(HASWELL, name="../up", threads=3))
+
+
+def test_a_device_may_be_renamed_with_its_folder(tmp_path: Path) -> None:
+    write_sample(tmp_path)
+    (tmp_path / "devices" / "a72").rename(tmp_path / "devices" / "pi4")
+    assert {group.device for group in read_folder(tmp_path).groups} == {"pi4", "haswell-2t"}
+
+
+def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path)
+    code = (
+        f"from tilewright.records.dataset import DatasetFolder\nwith DatasetFolder({str(tmp_path)!r}).writing(): pass"
+    )
+    with folder.writing():
+        second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "another process is writing" in second.stderr
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_unknown_files_are_passed_over(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path)
+    some_programs(GEMM).write(tmp_path / "devices" / "a72" / "notes.npz", GEMM, "warm")
+    (tmp_path / "devices" / "README").write_text("mine")
+    assert len(folder.parts(ARM)) == 2
+    assert len(folder.devices()) == 2

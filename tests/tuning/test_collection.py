@@ -1,0 +1,267 @@
+"""Collecting: what is measured, in which context, what is skipped, shared, and kept when it ends early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.tuning.fake_measurer import FakeMeasurer, latency_of, measurement_of
+from tilewright import te
+from tilewright.errors import RecordFormatError, UsageError
+from tilewright.measure import RUN_ERROR, Context, Measurement
+from tilewright.records.dataset import DatasetFolder, TaskPrograms, read_folder
+from tilewright.schedule import Trace
+from tilewright.target import Target
+from tilewright.te import Task
+from tilewright.tuning.collection import SHARED, SLICE, Collected, CollectProgress, TaskSource, collect
+from tilewright.tuning.task_scheduler import WeightedTask
+from tilewright.workloads import parse
+
+HASWELL, NEHALEM = Target.parse("llvm -mcpu=haswell"), Target.parse("llvm -mcpu=nehalem")
+SMALL, LARGE = parse("gmm:32x32x32"), parse("gmm:64x48x32")
+
+
+def dense(name: str = "W", size: int = 64) -> Task:
+    """A product with weights."""
+    x = te.placeholder((8, size), name="x")
+    w = te.placeholder((size, size), name=name, constant=True)
+    k = te.reduce_axis(size, name="k")
+    y = te.compute((8, size), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name="y")
+    return Task([x, w], [y], "dense")
+
+
+def network(name: str, *tasks: Task, weight: int = 1, **changes: Any) -> TaskSource:
+    return TaskSource(name, tuple(WeightedTask(task, weight) for task in tasks), **changes)
+
+
+def workload(name: str, task: Task) -> TaskSource:
+    return network(name, task, is_workload=True)
+
+
+class Run:
+    """One collection with a measurer that runs nothing."""
+
+    def __init__(self, folder: Path, result: Callable[[Trace], Measurement] = measurement_of) -> None:
+        self.folder = folder
+        self.result = result
+        self.progress: list[CollectProgress] = []
+
+    def __call__(
+        self, *sources: TaskSource, programs: int = 20, target: Target = HASWELL, threads: int = 2, **options: Any
+    ) -> Collected:
+        self.measurer = FakeMeasurer(target, threads, self.result)
+        self.progress.clear()
+        return collect(
+            sources,
+            DatasetFolder.create(self.folder),
+            programs=programs,
+            target=target,
+            threads=threads,
+            measurer=self.measurer,
+            on_progress=self.progress.append,
+            **options,
+        )
+
+    def programs(self, task: Task, device: str = "haswell-2t", context: str = "warm") -> TaskPrograms:
+        folder = DatasetFolder(self.folder)
+        (found,) = [found for found in folder.devices() if found.name == device]
+        return folder.programs(found, folder.part(found, task, context))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path / "data")
+
+
+def test_programs_are_measured_and_written(run: Run) -> None:
+    collected = run(workload("small", SMALL), workload("large", LARGE))
+    assert (collected.num_programs, collected.num_measured, collected.num_tasks) == (40, 40, 2)
+    assert collected.is_complete
+    programs = run.programs(SMALL)
+    traces = [candidate.trace for candidate in programs.candidates()]
+    assert len(set(traces)) == 20
+    np.testing.assert_allclose(programs.latencies_s, [latency_of(trace) for trace in traces], rtol=1e-6)
+    last = run.progress[-1]
+    assert (last.num_done, last.num_total, last.time_left_s) == (40, 40, 0)
+
+
+def test_the_same_command_measures_nothing_and_more_programs_add_to_those_that_are_there(run: Run) -> None:
+    run(workload("small", SMALL))
+    before = [candidate.trace for candidate in run.programs(SMALL).candidates()]
+    assert run(workload("small", SMALL)).num_measured == 0
+    assert run.measurer.batches == []
+    assert run(workload("small", SMALL), programs=30).num_measured == 10
+    after = [candidate.trace for candidate in run.programs(SMALL).candidates()]
+    assert after[:20] == before
+    assert len(set(after)) == 30
+    assert run(workload("small", SMALL), programs=5).num_measured == 0
+
+
+def test_a_task_of_two_networks_is_measured_once_and_both_know_it(run: Run) -> None:
+    run(network("a", dense(), SMALL, weight=3), network("b", dense("V")))
+    assert len(run.measurer.traces) == 40
+    networks = {network.name: network for network in DatasetFolder(run.folder).networks()}
+    assert networks["a"].weights == {dense().hash: 3, SMALL.hash: 3}
+    assert networks["b"].weights == {dense().hash: 1}
+    assert len(read_folder(run.folder, networks=["b"])) == 20
+
+
+def test_tasks_are_measured_as_the_first_network_runs_them(run: Run) -> None:
+    many = network("many", dense(), weight=100)  # 1.6 MB of weights
+    run(many, network("few", dense(), SMALL))
+    assert {(batch.task.hash, str(batch.context)) for batch in run.measurer.batches} == {
+        (dense().hash, "cold-1536K"),
+        (SMALL.hash, "warm"),  # it has no weights
+    }
+    assert run(network("few", dense())).num_measured == 0  # what is there stays as it is
+    asked = run(network("few", dense()), context=Context.parse("cold-8M"))
+    assert asked.num_measured == 20
+    assert {str(batch.context) for batch in run.measurer.batches} == {"cold-8M"}
+
+
+def test_workloads_are_warm(run: Run) -> None:
+    run(workload("w", dense()))
+    assert {str(batch.context) for batch in run.measurer.batches} == {"warm"}
+
+
+def test_failures_are_kept_as_failures_and_not_measured_again(tmp_path: Path) -> None:
+    def every_third(trace: Trace) -> Measurement:
+        failed = Measurement(RUN_ERROR, error="it died")
+        return failed if latency_of(trace) < 1.33e-3 else measurement_of(trace)
+
+    run = Run(tmp_path / "data", every_third)
+    collected = run(workload("small", SMALL))
+    assert collected.statuses[RUN_ERROR] >= 1
+    programs = run.programs(SMALL)
+    assert (~programs.is_valid).sum() == collected.statuses[RUN_ERROR]
+    assert run(workload("small", SMALL)).num_measured == 0
+
+
+def interrupted_after(num: int, error: type[BaseException] = KeyboardInterrupt) -> Callable[[Trace], Measurement]:
+    count = iter(range(num))
+
+    def result(trace: Trace) -> Measurement:
+        if next(count, None) is None:
+            raise error
+        return measurement_of(trace)
+
+    return result
+
+
+def test_an_interrupt_loses_nothing_and_the_rest_is_measured_later(tmp_path: Path) -> None:
+    run = Run(tmp_path / "data", interrupted_after(27))
+    with pytest.raises(KeyboardInterrupt):
+        run(workload("small", SMALL), workload("large", LARGE))
+    assert len(read_folder(run.folder)) == 27
+    run.result = measurement_of
+    assert run(workload("small", SMALL), workload("large", LARGE)).num_measured == 13
+
+
+def test_a_killed_run_loses_at_most_a_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path / "data", interrupted_after(SLICE + 5, MemoryError))
+    writes: list[int] = []
+    write = TaskPrograms.write
+
+    def noting(programs: TaskPrograms, *rest: Any) -> None:
+        writes.append(len(programs))
+        write(programs, *rest)
+
+    monkeypatch.setattr(TaskPrograms, "write", noting)
+    with pytest.raises(MemoryError):
+        run(workload("large", LARGE), programs=3 * SLICE)
+    assert writes == [SLICE, SLICE + 5]  # the second is what an end with notice adds
+
+
+def test_a_budget_ends_it_and_says_so(run: Run) -> None:
+    collected = run(workload("small", SMALL), workload("large", LARGE), budget_s=1e-6)
+    assert not collected.is_complete
+    assert collected.num_measured == 0
+    assert run(workload("small", SMALL), workload("large", LARGE)).is_complete
+
+
+def test_other_devices_measure_the_same_programs_where_they_are_legal(run: Run) -> None:
+    run(workload("large", LARGE), programs=40)
+    ours = {candidate.trace for candidate in run.programs(LARGE).candidates()}
+    run(workload("large", LARGE), programs=40, target=NEHALEM, threads=1)
+    theirs = run.programs(LARGE, "nehalem-1t")
+    shared = theirs.origin == theirs.origins.index(SHARED)
+    assert len(theirs) == 40
+    assert 5 <= shared.sum() < 40
+    assert {theirs.candidate(n).trace for n in np.flatnonzero(shared).tolist()} <= ours
+    assert all(population.legal(NEHALEM).all() for population, _ in theirs.populations())
+    names = {device.name: device.threads for device in DatasetFolder(run.folder).devices()}
+    assert names == {"haswell-2t": 2, "nehalem-1t": 1}
+
+
+def test_a_renamed_task_shares_programs_too(run: Run) -> None:
+    run(network("a", dense("W")))
+    run(network("b", dense("V")), target=Target.parse("llvm -mcpu=skylake"))
+    context = str(network("a", dense()).context)
+    theirs = run.programs(dense(), "skylake-2t", context)
+    assert (theirs.origin == theirs.origins.index(SHARED)).sum() == 20
+    assert all(batch.task.inputs[1].name == "W" for batch in run.measurer.batches)
+
+
+def test_a_share_is_measured_again_after_all_others(run: Run) -> None:
+    collected = run(workload("small", SMALL), workload("large", LARGE), again=0.5)
+    num_again = sum(int(np.isfinite(run.programs(task).again_s).sum()) for task in (SMALL, LARGE))
+    assert 10 <= num_again <= 30
+    assert collected.num_measured == 40 + num_again
+    assert collected.num_programs == 40
+    first, second = run.measurer.traces[:40], run.measurer.traces[40:]
+    assert len(set(first)) == 40
+    assert set(second) <= set(first)
+    assert run(workload("small", SMALL), workload("large", LARGE), again=0.5).num_measured == 0
+    more = run(workload("small", SMALL), workload("large", LARGE), again=1.0)
+    assert more.num_measured == 40 - num_again
+
+
+def test_the_best_so_far_is_told_to_the_measurer(run: Run) -> None:
+    run(workload("large", LARGE), programs=2 * SLICE)
+    first, second = run.measurer.batches
+    assert first.best_latency_s is None
+    assert second.best_latency_s == pytest.approx(min(map(latency_of, first.traces)))
+
+
+def test_a_broken_part_of_this_device_is_an_error_before_anything_is_measured(run: Run) -> None:
+    run(workload("small", SMALL))
+    folder = DatasetFolder(run.folder)
+    path = folder.part(folder.devices()[0], SMALL, "warm").path
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(RecordFormatError, match="restore the file, or remove it"):
+        run(workload("small", SMALL), workload("large", LARGE))
+    assert path.stat().st_size == 100
+
+
+def test_a_broken_part_of_another_device_costs_what_would_be_shared(run: Run) -> None:
+    run(workload("small", SMALL))
+    folder = DatasetFolder(run.folder)
+    folder.part(folder.devices()[0], SMALL, "warm").path.write_bytes(b"")
+    with pytest.warns(UserWarning, match="left out"):
+        assert run(workload("small", SMALL), target=NEHALEM).num_measured == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"programs": 0}, "programs is 0"),
+        ({"again": 1.5}, "again is 1.5"),
+        ({"again": float("nan")}, "again is nan"),
+        ({"budget_s": -1.0}, "budget_s is -1"),
+        ({"device": "a/b"}, "a name has up to 64 letters"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str, run: Run) -> None:
+    with pytest.raises(UsageError, match=message):
+        run(workload("small", SMALL), **options)
+
+
+def test_a_device_keeps_the_name_that_it_has(run: Run) -> None:
+    assert run(workload("small", SMALL), device="mine").device.name == "mine"
+    assert run(workload("small", SMALL)).device.name == "mine"
+    with pytest.raises(UsageError, match="knows it as mine"):
+        run(workload("small", SMALL), device="yours")
