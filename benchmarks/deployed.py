@@ -257,7 +257,7 @@ class _Alone:
 
     def take_turn(self) -> None:
         self.warm_s.append(self._time_s(self.kernel, None))
-        copies = self.cold.activations(self.inputs | self.outputs)
+        copies = self.cold.activations(self.inputs, self.outputs)
         self.cold_s.append(self._time_s(self.cold.constants(self.kernel), copies))
 
     def _time_s(self, kernel: Kernel, copies: Copies | None) -> float:

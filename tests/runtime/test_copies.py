@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from tests.runtime.conftest import AddressOf, KernelMaker
+from tilewright import te
 from tilewright.errors import KernelArgumentError, UsageError
 from tilewright.runtime import Argument, Kernel, KernelSpec, PackSpec
+from tilewright.runtime.build import build
 from tilewright.runtime.copies import Copies, new_block
+from tilewright.schedule import Schedule
+from tilewright.te import Task
 
 W = np.array([1, 2, 3], np.float32)
 B = np.arange(5, dtype=np.float32)
@@ -99,6 +103,22 @@ def test_copies_of_outputs_are_written_in_turn(make_kernel: KernelMaker) -> None
     assert [int(copy[:8].view(np.int64)[0]) for copy in block.reshape(3, 128)] == [2, 1, 1]
 
 
+@pytest.mark.parametrize("size", [1, 63, 64, 4096, 4097, 30_011])
+def test_what_is_produced_keeps_its_values(size: int) -> None:
+    """Whatever its size, and whatever the number of threads."""
+    x = np.arange(size, dtype=np.float32)
+    a = te.placeholder((size,), name="a")
+    task = Task([a], [te.compute((size,), lambda i: a[i] * 2.0, name="b")])
+    schedule = Schedule(task)
+    schedule["b"].parallel(schedule["b"].loops[0])
+    kernel = build(schedule, "llvm -mcpu=native", threads=3)
+    copies = Copies({"a": x, "b": np.zeros_like(x)}, new_block(3 * 2 * (4 * size + 64)), produced=["a"])
+    seconds = kernel.time(copies.first["a"], number=7, out=copies.first["b"], copies=copies)
+    assert seconds > 0
+    np.testing.assert_array_equal(copies.first["a"], x)
+    np.testing.assert_array_equal(copies.first["b"], 2 * x)
+
+
 def test_copies_begin_on_a_cache_line() -> None:
     copies = Copies({"W": W, "b": B}, new_block(1000))
     assert copies.count == 7
@@ -109,14 +129,15 @@ def test_copies_begin_on_a_cache_line() -> None:
 @pytest.mark.parametrize(
     ("turns", "error"),
     [
-        ((0, ((2, 0), (2, 0))), ValueError),
-        ((-1, ((2, 0),) * 3), ValueError),
-        ((0, ((0, 0),) * 3), ValueError),
+        ((0, ((2, 0, 0), (2, 0, 0))), ValueError),
+        ((-1, ((2, 0, 0),) * 3), ValueError),
+        ((0, ((0, 0, 0),) * 3), ValueError),
+        ((0, ((2, 0, -1),) * 3), ValueError),
         ((0, (2, 2, 2)), ValueError),
-        ((0, ((2,),) * 3), ValueError),
+        ((0, ((2, 0),) * 3), ValueError),
         ((0, 2), TypeError),
         (5, TypeError),
-        ((0, (("a", 0),) * 3), ValueError),
+        ((0, (("a", 0, 0),) * 3), ValueError),
     ],
 )
 def test_turns_that_make_no_sense_are_refused(note: Kernel, turns: object, error: type[Exception]) -> None:

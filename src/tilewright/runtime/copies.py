@@ -6,7 +6,7 @@ kernels run between two runs of it, it does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,17 @@ def copy_bytes(sizes: Iterable[int]) -> int:
 class Copies:
     """Arrays of a kernel, all of them together as often as they fit into a block of memory, which is theirs.
 
-    `first` are those of the first copy, by name. The next copy of each lies `stride` bytes behind the last.
+    `first` are those of the first copy, by name. The next copy of each lies `stride` bytes behind the last. Those of
+    which `produced` has bytes are written anew by all threads before each run, as by the kernel that runs before.
     """
 
-    def __init__(self, arrays: Mapping[str, Any], block: Block, sizes: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        arrays: Mapping[str, Any],
+        block: Block,
+        sizes: Mapping[str, int] | None = None,
+        produced: Collection[str] = (),
+    ) -> None:
         """`sizes` are the bytes that arrays take where their elements alone take fewer."""
         sources = {name: np.asarray(array) for name, array in arrays.items()}
         taken = {name: array.nbytes for name, array in sources.items()} | dict(sizes or {})
@@ -51,6 +58,11 @@ class Copies:
             self.first[name] = _copy_to(copies[0, offset:], array)
             offset += _aligned(taken[name])
         copies[1:] = copies[0]
+        self.produced = {name: sources[name].nbytes for name in produced}
+
+    def turns_of(self, name: str) -> tuple[int, int, int]:
+        """What the native timing is told of an array: how many there are, how far apart, and what is produced."""
+        return self.count, self.stride, self.produced.get(name, 0)
 
 
 def _aligned(nbytes: int) -> int:

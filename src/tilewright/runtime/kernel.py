@@ -82,7 +82,8 @@ class Kernel:
         """The seconds that `number` runs take together, one after the other with no Python in between.
 
         Checking arguments, allocating outputs and packing constants is done once, before the clock starts. With
-        `copies`, of which the arrays of that name are the first, each run uses the next of them.
+        `copies`, of which the arrays of that name are the first, each run uses the next of them; to write anew what is
+        produced for each run is no part of the seconds.
         """
         arrays = (*self._entry_inputs(inputs, named), *self._entry_outputs(out))
         copied = {name: copies for copies in (self._copies, copies) if copies is not None for name in copies.first}
@@ -90,8 +91,8 @@ class Kernel:
             return self._native.time(arrays, number)
         first, self._num_timed = self._num_timed, self._num_timed + number
         arguments = (*self._spec.inputs, *self._spec.outputs)
-        pairs = [(copied[a.name].count, copied[a.name].stride) if a.name in copied else (1, 0) for a in arguments]
-        return self._native.time(arrays, number, (first, tuple(pairs)))
+        turns = tuple([copied[a.name].turns_of(a.name) if a.name in copied else (1, 0, 0) for a in arguments])
+        return self._native.time(arrays, number, (first, turns))
 
     def bind(self, /, **constants: Array) -> Kernel:
         """A kernel of the remaining inputs, with `constants` packed once, now.

@@ -41,13 +41,17 @@ class ColdArrays:
             self._block = new_block(nbytes)
         return kernel.with_copies(self._block[:nbytes])
 
-    def activations(self, arrays: Mapping[str, Any]) -> Copies | None:
-        """Copies of the inputs and outputs of a kernel, two at least; None where they are warm."""
+    def activations(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Copies | None:
+        """Copies of the inputs and outputs of a kernel, two at least; None where they are warm.
+
+        In a network another kernel has just written the inputs, on all cores: each finds a part in another one's cache.
+        """
+        arrays = {**inputs, **outputs}
         one = copy_bytes(array.nbytes for array in arrays.values())
         nbytes = max(_LEAST_COPIES * one, self._activation_bytes)
         if not one or not self._activation_bytes or nbytes > self._most_bytes:
             return None
-        return Copies(arrays, new_block(nbytes))
+        return Copies(arrays, new_block(nbytes), produced=inputs.keys())
 
 
 def _memory_bytes() -> int:

@@ -72,7 +72,7 @@ class Bench:
         self._cold = ColdArrays(setup.context, setup.target)
         outputs = {t.name: _new_array(t) for t in task.outputs}
         given = {t.name: self._inputs[t.name] for t in task.inputs if not t.is_constant}
-        self._copies = self._cold.activations(given | outputs)
+        self._copies = self._cold.activations(given, outputs)
         if self._copies is not None:
             self._inputs |= {name: self._copies.first[name] for name in given}
             outputs = {name: self._copies.first[name] for name in outputs}

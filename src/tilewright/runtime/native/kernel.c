@@ -33,10 +33,38 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Copies of one argument, one behind the other in memory, for runs to use in turn; `next` is that of the next run. */
+/* Copies of one argument, one behind the other in memory, for runs to use in turn; `next` is that of the next run.
+ * Before a run, and not timed, the threads write the first `produced_bytes` of it anew: as the kernel before in a
+ * network does, they leave it in the caches of all cores. */
 typedef struct {
-    int64_t count, stride, next;
+    int64_t count, stride, produced_bytes, next;
 } tw_copies;
+
+#define PRODUCED_AT_ONCE 4096
+#define CACHE_LINE 64
+
+typedef struct {
+    volatile char *data;
+    int64_t bytes, threads, share; /* share: the pieces of each thread */
+} production;
+
+/* Iteration i is a piece of the thread i / share: its pieces lie between those of the others. */
+static void produce_pieces(void *context, int64_t begin, int64_t end) {
+    const production *p = context;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t piece = (i % p->share) * p->threads + i / p->share;
+        const int64_t first = piece * PRODUCED_AT_ONCE;
+        const int64_t last = first + PRODUCED_AT_ONCE < p->bytes ? first + PRODUCED_AT_ONCE : p->bytes;
+        for (int64_t k = first; k < last; k += CACHE_LINE) p->data[k] = p->data[k];
+    }
+}
+
+static void produce(const tw_runtime *runtime, char *data, int64_t bytes) {
+    const int64_t pieces = (bytes + PRODUCED_AT_ONCE - 1) / PRODUCED_AT_ONCE;
+    const int64_t share = (pieces + runtime->num_threads - 1) / runtime->num_threads;
+    production p = {data, bytes, runtime->num_threads, share};
+    runtime->parallel_for(runtime, produce_pieces, &p, share * runtime->num_threads);
+}
 
 /* Run `number` times on checked arguments. Returns the seconds it took, or -1 with an exception set. */
 static double run(NativeKernel *self, const tw_argument *arguments, int64_t number, tw_copies *copies) {
@@ -54,15 +82,21 @@ static double run(NativeKernel *self, const tw_argument *arguments, int64_t numb
     int32_t status = 0;
     double seconds = 0;
     Py_BEGIN_ALLOW_THREADS;
-    const double start_s = now_s();
+    double start_s = now_s();
     for (int64_t i = 0; i < number && status == 0; i++) {
+        bool has_produced = false;
         for (Py_ssize_t k = 0; copies != NULL && k < self->num_arguments; k++) {
             pointers[k] = (char *)arguments[k].data + copies[k].next * copies[k].stride;
             copies[k].next = copies[k].next + 1 < copies[k].count ? copies[k].next + 1 : 0;
+            if (copies[k].produced_bytes == 0) continue;
+            if (!has_produced) seconds += now_s() - start_s;
+            has_produced = true;
+            produce(&self->runtime, pointers[k], copies[k].produced_bytes);
         }
+        if (has_produced) start_s = now_s();
         status = self->entry(&self->runtime, pointers, call.workspace);
     }
-    seconds = now_s() - start_s;
+    seconds += now_s() - start_s;
     Py_END_ALLOW_THREADS;
 
     tw_call_end(&call);
@@ -103,16 +137,17 @@ static PyObject *kernel_vectorcall(PyObject *callable, PyObject *const *args, si
     Py_RETURN_NONE;
 }
 
-/* Read (first, ((count, stride), ...)), one pair for each argument. The result is to be freed; NULL with an exception. */
+/* Read (first, ((count, stride, produced_bytes), ...)), three for each argument. The result is to be freed; NULL with
+ * an exception. */
 static tw_copies *read_turns(NativeKernel *self, PyObject *description) {
     long long first;
-    PyObject *pairs;
-    if (!PyTuple_Check(description) || !PyArg_ParseTuple(description, "LO!:turns", &first, &PyTuple_Type, &pairs)) {
-        PyErr_Format(PyExc_TypeError, "turns are described by (first, ((count, stride), ...)), got %R", description);
+    PyObject *entries;
+    if (!PyTuple_Check(description) || !PyArg_ParseTuple(description, "LO!:turns", &first, &PyTuple_Type, &entries)) {
+        PyErr_Format(PyExc_TypeError, "turns are described by (first, ((count, stride, produced), ...)), got %R", description);
         return NULL;
     }
-    if (first < 0 || PyTuple_GET_SIZE(pairs) != self->num_arguments) {
-        PyErr_Format(PyExc_ValueError, "kernel %U needs a first turn from 0 on and %zd pairs, got %R", self->name,
+    if (first < 0 || PyTuple_GET_SIZE(entries) != self->num_arguments) {
+        PyErr_Format(PyExc_ValueError, "kernel %U needs a first turn from 0 on and %zd entries, got %R", self->name,
                      self->num_arguments, description);
         return NULL;
     }
@@ -122,15 +157,18 @@ static tw_copies *read_turns(NativeKernel *self, PyObject *description) {
         return NULL;
     }
     for (Py_ssize_t k = 0; k < self->num_arguments; k++) {
-        long long count, stride;
-        PyObject *pair = PyTuple_GET_ITEM(pairs, k);
-        if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "LL:turns", &count, &stride) || count < 1) {
+        long long count, stride, produced_bytes;
+        PyObject *entry = PyTuple_GET_ITEM(entries, k);
+        if (!PyTuple_Check(entry) || !PyArg_ParseTuple(entry, "LLL:turns", &count, &stride, &produced_bytes) ||
+            count < 1 || produced_bytes < 0) {
             if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError))
-                PyErr_Format(PyExc_ValueError, "a turn is (count, stride) with a count from 1 on, got %R", pair);
+                PyErr_Format(PyExc_ValueError,
+                             "an entry is (count, stride, produced) with a count from 1 on and bytes from 0 on, got %R",
+                             entry);
             PyMem_Free(copies);
             return NULL;
         }
-        copies[k] = (tw_copies){count, stride, first % count};
+        copies[k] = (tw_copies){count, stride, produced_bytes, first % count};
     }
     return copies;
 }
@@ -239,8 +277,9 @@ static PyMemberDef kernel_members[] = {
 static PyMethodDef kernel_methods[] = {
     {"time", (PyCFunction)(void (*)(void))kernel_time, METH_VARARGS | METH_KEYWORDS,
      "time(arrays, number, turns=None)\n--\n\nRun `number` times without Python in between; return the seconds that all "
-     "of them took. With turns (first, ((count, stride), ...)), each run uses the next of so many copies of an argument: "
-     "the arrays are the first ones, and the caller answers for what lies behind them."},
+     "of them took. With turns (first, ((count, stride, produced), ...)), each run uses the next of so many copies of an "
+     "argument, of which so many bytes are written anew before it: the arrays are the first ones, and the caller answers "
+     "for what lies behind them."},
     {"check", (PyCFunction)kernel_check, METH_VARARGS,
      "check(position, array)\n--\n\nRaise KernelArgumentError unless `array` can be the argument at `position`."},
     {NULL, NULL, 0, NULL},
