@@ -75,7 +75,7 @@ def test_programs_are_encoded_once_for_each_encoder() -> None:
 def test_trials_are_grouped_by_sketch() -> None:
     candidates = [*programs(GEMM[0], 2), *programs(GEMM[1], 1), *programs(GEMM[0], 1, seed=1)]
     dataset = Dataset().with_trials(candidates, [1.0, None, 3.0, 4.0], context="cold-9M")
-    assert [group.population.sketch for group in dataset.groups] == [GEMM[0], GEMM[1]]
+    assert [group.population.sketch for group in dataset.measured] == [GEMM[0], GEMM[1]]
     np.testing.assert_array_equal(dataset.groups[0].latencies_s, [1.0, np.inf, 4.0])
     assert {group.context for group in dataset.groups} == {"cold-9M"}
 

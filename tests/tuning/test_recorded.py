@@ -57,12 +57,12 @@ def test_all_programs_of_the_file_are_found_with_their_device_and_context(tmp_pa
     assert dataset.num_valid == len(written) - 2
     traces = {
         str(candidate.trace): latency_s
-        for group in dataset.groups
+        for group in dataset.measured
         for candidate, latency_s in zip(group.population, group.latencies_s, strict=True)
     }
     for known in written:
         assert traces[str(known.trace)] == (np.inf if known.latency_s is None else known.latency_s)
-    devices = {(str(group.population.sketch.options.target), group.context) for group in dataset.groups}
+    devices = {(str(group.population.sketch.options.target), group.context) for group in dataset.measured}
     assert devices == {(str(FOREIGN), "warm"), (str(FOREIGN), "cold-9M")}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tilewright.cli import dataset_collect
+from tilewright.cli import dataset_collect, dataset_import, dataset_info
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,5 +15,5 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         description="Measured programs of many tasks on many devices, for cost models to learn from.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for action in (dataset_collect,):
+    for action in (dataset_collect, dataset_import, dataset_info):
         action.add_parser(actions)

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewright.cli.table import table
+
 if TYPE_CHECKING:
     from tilewright.records import Key, Record
     from tilewright.te import Task
@@ -52,7 +54,7 @@ def run_list(arguments: argparse.Namespace) -> None:
 
     rows: list[tuple[str, ...]] = [("workload", "task", "threads", "trials", "failed", "best", "context", "target")]
     rows += [_summary(key, records) for key, records in group_by_task(_read(arguments.files)).items()]
-    print(_table(_without_warm(rows)))
+    print(table(_without_warm(rows)))
 
 
 def run_best(arguments: argparse.Namespace) -> None:
@@ -131,7 +133,7 @@ def _task_table(tasks: Sequence[tuple[Task, Mapping[Key, list[Record]]]]) -> str
             rows.append((*head, "0", "-", "-", WARM, "-"))
         for key, records in measured.items():
             rows.append((*head, str(len(records)), _best(records), str(key.threads), key.context, key.target))
-    return _table(_without_warm(rows))
+    return table(_without_warm(rows))
 
 
 def _task_json(task: Task, measured: Mapping[Key, list[Record]]) -> dict[str, Any]:
@@ -175,9 +177,3 @@ def _without_warm(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.4g} ms"
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)

@@ -8,7 +8,7 @@ whichever it is, and `find` takes either, or a model.
 from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.boosted_trees import BoostedTrees
-from tilewright.cost_model.dataset import Dataset, Measured
+from tilewright.cost_model.dataset import Dataset, Group, Logged, Measured
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.metrics import (
     average_peak_score,
@@ -26,6 +26,8 @@ __all__ = [
     "CostModel",
     "Dataset",
     "Examples",
+    "Group",
+    "Logged",
     "Measured",
     "RandomModel",
     "average_peak_score",

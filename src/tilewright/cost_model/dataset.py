@@ -5,6 +5,7 @@ A dataset holds programs, and not what a model reads of them: any encoder comput
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -13,14 +14,37 @@ from numpy.typing import NDArray
 
 from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
-from tilewright.features import Encoder
+from tilewright.features import Encoder, PrimitiveReader, PrimitiveSequence
 from tilewright.space import Candidate, Population
 
 WARM = "warm"
+LOG = "log"
+"""The context of programs of a log: how they were timed, the other tool knows."""
+
+
+class Group(ABC):
+    """Programs of one task that differ in numbers alone, and how long each ran; infinite for a failure."""
+
+    __slots__ = ()
+    latencies_s: NDArray[np.float64]
+    context: str
+    device: str
+
+    def __len__(self) -> int:
+        return len(self.latencies_s)
+
+    @property
+    @abstractmethod
+    def subject(self) -> Hashable:
+        """Latencies of the same subject can be compared: of one task, on one device, in one context."""
+
+    @abstractmethod
+    def encoded(self, encoder: Encoder) -> NDArray[np.float32]:
+        """The programs as the encoder has them, which are computed once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class Measured(Group):
     """Programs of one sketch, and how long each ran on the device of the sketch; infinite for a failure."""
 
     population: Population
@@ -37,19 +61,41 @@ class Measured:
                 f"{self.latencies_s.shape}; give one number for each"
             )
 
-    def __len__(self) -> int:
-        return len(self.population)
-
     @property
     def subject(self) -> Hashable:
-        """Latencies of the same subject can be compared: of one task, on one device, in one context."""
         sketch = self.population.sketch
         return sketch.task.hash, str(sketch.options.target), sketch.options.threads, self.device, self.context
 
     def encoded(self, encoder: Encoder) -> NDArray[np.float32]:
-        """The programs as the encoder has them, which are computed once."""
         if encoder not in self._encoded:
             self._encoded[encoder] = encoder.encode(self.population)
+        return self._encoded[encoder]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Logged(Group):
+    """Programs of another tool's log, of which only the primitives are known."""
+
+    primitives: PrimitiveSequence
+    latencies_s: NDArray[np.float64]
+    task: str
+    """The hash of what the tool calls the task."""
+    device: str
+    context: str = LOG
+    _encoded: dict[Encoder, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def subject(self) -> Hashable:
+        return self.task, self.device, self.context
+
+    def encoded(self, encoder: Encoder) -> NDArray[np.float32]:
+        if not isinstance(encoder, PrimitiveReader):
+            raise UsageError(
+                f"programs of another tool's log have primitives alone, and the encoder {encoder.name} reads more of "
+                "them; choose a model that reads primitives, or programs that tilewright measured"
+            )
+        if encoder not in self._encoded:
+            self._encoded[encoder] = encoder.encode_primitives(self.primitives, len(self))
         return self._encoded[encoder]
 
 
@@ -57,10 +103,15 @@ class Measured:
 class Dataset:
     """Groups of programs, in the order in which they were measured."""
 
-    groups: tuple[Measured, ...] = ()
+    groups: tuple[Group, ...] = ()
 
     def __len__(self) -> int:
         return sum(map(len, self.groups))
+
+    @property
+    def measured(self) -> tuple[Measured, ...]:
+        """The groups whose programs are candidates of a sketch, and not of another tool's log."""
+        return tuple(group for group in self.groups if isinstance(group, Measured))
 
     @property
     def num_valid(self) -> int:

@@ -13,11 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.errors import RecordFormatError
-from tilewright.records.reading import file_error
+from tilewright.records.foreign_log import BROKEN_LINE, LoggedProgram, flattened, line_error, log_lines
 
-_MOST_CHARACTERS = 300
+NAME = "the auto-scheduler"
 _NO_COST_S = 1e9  # failed runs are written with 1e10 seconds
+_ANNOTATE, _PRAGMA = "AN", "PR"
+# What the numbers of annotations stand for.
+_ANNOTATIONS = (
+    "none", "unroll", "vectorize", "parallel", "vthread", "blockIdx.x", "threadIdx.x", "blockIdx.y", "threadIdx.y",
+    "blockIdx.z", "threadIdx.z", "tensorize",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +44,31 @@ class AnsorRecord:
             return None
         return sum(self.costs_s) / len(self.costs_s)
 
+    @property
+    def program(self) -> LoggedProgram:
+        """The record as primitives. An annotation and a pragma are words, all else that is written as one a number."""
+        found = [(str(kind), *flattened(_in_words(kind, arguments))) for kind, *arguments in self.steps]
+        return LoggedProgram(
+            workload=json.dumps(self.workload_key, allow_nan=False),
+            target=self.target,
+            form=tuple((kind, words, len(numbers)) for kind, words, numbers in found),
+            numbers=tuple(number for _, _, numbers in found for number in numbers),
+            latency_s=self.latency_s,
+            error_number=self.error_number,
+        )
+
 
 def read_ansor_log(path: str | os.PathLike[str]) -> Iterator[AnsorRecord]:
-    """The records of a log; lines that are empty or begin with # are left out."""
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - the with statement below holds it
-    except OSError as error:
-        raise file_error(path, error) from error
-    with file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip() or line.startswith(b"#"):
-                continue
-            try:
-                yield _parse_line(line)
-            except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
-                reason = str(error)[:_MOST_CHARACTERS]
-                raise RecordFormatError(
-                    f"{os.fspath(path)}:{number}: not a record of the auto-scheduler "
-                    f"({type(error).__name__}: {reason}); remove the line"
-                ) from error
+    """The records of a log, which may be compressed; lines that are empty or begin with # are left out."""
+    for number, line in log_lines(path):
+        try:
+            yield parse_ansor_line(json.loads(line))
+        except BROKEN_LINE as error:
+            raise line_error(path, number, NAME, error) from error
 
 
-def _parse_line(text: bytes) -> AnsorRecord:
-    """One line; ValueError, TypeError, LookupError, OverflowError or RecursionError if it has another form."""
-    data = json.loads(text)
+def parse_ansor_line(data: Any) -> AnsorRecord:
+    """The record in the JSON of a line; one of BROKEN_LINE is raised if it has another form."""
     task, (_, steps) = data["i"]
     costs, error_number, _, time = data["r"]
     key = json.loads(task[0])
@@ -75,6 +81,16 @@ def _parse_line(text: bytes) -> AnsorRecord:
         time=_seconds(time),
         version=str(data["v"]),
     )
+
+
+def _in_words(kind: str, arguments: list[Any]) -> list[Any]:
+    """The arguments of a step with its annotation or pragma as a word; the limit of a pragma is a number."""
+    if kind == _ANNOTATE and isinstance(arguments[-1], int) and 0 <= arguments[-1] < len(_ANNOTATIONS):
+        return [*arguments[:-1], _ANNOTATIONS[arguments[-1]]]
+    if kind == _PRAGMA and isinstance(arguments[-1], str):
+        name, _, limit = arguments[-1].partition("$")
+        return [*arguments[:-1], name, int(limit)] if limit.isdecimal() else arguments
+    return arguments
 
 
 def _seconds(value: float) -> float:

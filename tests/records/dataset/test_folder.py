@@ -28,7 +28,7 @@ def test_a_dataset_is_read_by_device_and_network(tmp_path: Path) -> None:
     assert {group.device for group in read_folder(tmp_path, devices=["a72"]).groups} == {"a72"}
     one = read_folder(tmp_path, networks=["one"])
     assert len(one) == 24
-    assert {group.population.sketch.task.hash for group in one.groups} == {GEMM.hash}
+    assert {group.population.sketch.task.hash for group in one.measured} == {GEMM.hash}
     assert len(read_folder(tmp_path, devices=["a72"], networks=["one[batch=4]"])) == 12
     assert len({group.subject for group in read_folder(tmp_path).groups}) == 4
 
@@ -36,12 +36,12 @@ def test_a_dataset_is_read_by_device_and_network(tmp_path: Path) -> None:
 def test_what_was_measured_on_a_foreign_machine_is_scored_here(tmp_path: Path) -> None:
     write_sample(tmp_path)
     dataset = read_folder(tmp_path, devices=["a72"])
-    assert {str(group.population.sketch.options.target) for group in dataset.groups} == {ARM.target}
+    assert {str(group.population.sketch.options.target) for group in dataset.measured} == {ARM.target}
     examples = dataset.encoded(StatementEncoder())
     assert len(examples) == 24
     assert examples.labels.max() == 1.0
     assert (examples.labels == 0).sum() == 4  # failures
-    assert all(np.isfinite(AnalyticalModel().predict(group.population)).all() for group in dataset.groups)
+    assert all(np.isfinite(AnalyticalModel().predict(group.population)).all() for group in dataset.measured)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,22 @@
 
 from tilewright.records.dataset.device import Device, checked_name
 from tilewright.records.dataset.folder import DatasetFolder, Part
+from tilewright.records.dataset.importing import Imported, import_logs
+from tilewright.records.dataset.logged import LoggedForm, LoggedPrograms
 from tilewright.records.dataset.networks import NetworkTasks
 from tilewright.records.dataset.programs import TaskPrograms
 from tilewright.records.dataset.reading import read_folder
 
-__all__ = ["DatasetFolder", "Device", "NetworkTasks", "Part", "TaskPrograms", "checked_name", "read_folder"]
+__all__ = [
+    "DatasetFolder",
+    "Device",
+    "Imported",
+    "LoggedForm",
+    "LoggedPrograms",
+    "NetworkTasks",
+    "Part",
+    "TaskPrograms",
+    "checked_name",
+    "import_logs",
+    "read_folder",
+]

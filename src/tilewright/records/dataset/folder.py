@@ -5,6 +5,7 @@ FOLDER/tasks/<hash>.json                           each task once
 FOLDER/networks/<name>.json                        each network: its tasks and their weights
 FOLDER/devices/<name>/device.json                  each device once
 FOLDER/devices/<name>/<hash>.<context>.npz         programs of a task on it: sketches, rows of choices, latencies
+FOLDER/devices/<name>/<hash>.log.npz               the same of logs of another tool: forms, rows of numbers, latencies
 """
 
 from __future__ import annotations
@@ -17,20 +18,22 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tilewright.errors import ExpressionError, RecordFormatError, UsageError
-from tilewright.records.dataset.device import Device, checked_name
+from tilewright.records.dataset.device import FILE_NAME, Device, checked_name
 from tilewright.records.dataset.files import broken, folder_error, read_json, write_json
+from tilewright.records.dataset.logged import CONTEXT as LOG_CONTEXT
+from tilewright.records.dataset.logged import LoggedPrograms
 from tilewright.records.dataset.networks import NetworkTasks
 from tilewright.records.dataset.programs import TaskPrograms
 from tilewright.space import SpaceOptions
 from tilewright.target import Target
 from tilewright.te import Task
 
-_FILE_NAME = "dataset.json"
+_FILE = "dataset.json"
 _LOCK_NAME = ".lock"
-_DATASET, _TASK = "dataset", "task"
+_DATASET, _TASK, _WORKLOAD = "dataset", "task", "workload"
 _PART = re.compile(r"([0-9a-f]{8,64})\.([A-Za-z0-9.-]{1,64})\.npz")
 
 _Part = TypeVar("_Part")
@@ -55,12 +58,12 @@ class DatasetFolder:
         self.path = Path(path)
         if not self.path.is_dir():
             raise UsageError(f"a dataset is a folder, and {self.path} is none; check the path, or collect one")
-        if not (self.path / _FILE_NAME).is_file():
+        if not (self.path / _FILE).is_file():
             raise UsageError(
-                f"{self.path} is no dataset, since it has no {_FILE_NAME}; give the folder that "
+                f"{self.path} is no dataset, since it has no {_FILE}; give the folder that "
                 "`tilewright dataset collect -o` or `import -o` has made"
             )
-        read_json(self.path / _FILE_NAME, _DATASET)
+        read_json(self.path / _FILE, _DATASET)
         self._tasks: dict[str, Task] = {}
 
     @classmethod
@@ -69,10 +72,10 @@ class DatasetFolder:
         folder = Path(path)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if not (folder / _FILE_NAME).exists():
+            if not (folder / _FILE).exists():
                 if any(name != _LOCK_NAME for name in os.listdir(folder)):
                     raise UsageError(f"{folder} is a folder with something else in it; name a dataset, or a new folder")
-                write_json(folder / _FILE_NAME, _DATASET, {})
+                write_json(folder / _FILE, _DATASET, {})
         except OSError as error:
             raise folder_error(folder, error) from error
         return cls(folder)
@@ -114,6 +117,15 @@ class DatasetFolder:
             self._tasks[task.hash] = task
         return self.task(task.hash)
 
+    def add_workload(self, digest: str, tool: str, workload: Any) -> None:
+        """Write what another tool calls a task."""
+        if not self._task_path(digest).exists():
+            write_json(self._task_path(digest), _WORKLOAD, {"hash": digest, "tool": tool, "workload": workload})
+
+    def workload(self, digest: str) -> Any:
+        """What another tool calls a task: a list of JSON, of which the first is mostly a name."""
+        return read_json(self._task_path(digest), _WORKLOAD).get("workload")
+
     def networks(self) -> list[NetworkTasks]:
         """The networks, by their names."""
         return list(_readable(NetworkTasks.read, sorted((self.path / "networks").glob("*.json"))))
@@ -140,11 +152,24 @@ class DatasetFolder:
         if known is not None:
             return known
         base, number = checked_name(device.name), 1
-        while (self._device_folder(device) / "device.json").exists():
+        while (self._device_folder(device) / FILE_NAME).exists():
             number += 1
             device = replace(device, name=f"{base}-{number}")
         device.write(self._device_folder(device))
         return device
+
+    def add_log_device(self, device: Device) -> Device:
+        """The device of a log, which is known by its name alone: logs of two may have the same target."""
+        path = self._device_folder(replace(device, name=checked_name(device.name)))
+        if not (path / FILE_NAME).exists():
+            device.write(path)
+        known = Device.read(path)
+        if known.tool != device.tool:
+            what = f"programs of logs of {known.tool}" if known.tool else "programs that were measured"
+            raise UsageError(
+                f"{path} has {what}, and a log of {device.tool} is to be imported; give the device another name"
+            )
+        return known
 
     def parts(self, device: Device) -> list[Part]:
         """The programs that the dataset has of a device."""
@@ -158,7 +183,19 @@ class DatasetFolder:
 
     def part(self, device: Device, task: Task, context: str) -> Part:
         """Where the programs of a task in a context are, or would be."""
-        return Part(task.hash, context, self._device_folder(device) / f"{task.hash}.{context}.npz")
+        return self._part(device, task.hash, context)
+
+    def logged(self, device: Device, workload: str) -> LoggedPrograms:
+        """The programs that logs have of a workload, which is known by its hash; none if there is no file."""
+        path = self.log_part(device, workload).path
+        return LoggedPrograms.read(path, workload) if path.exists() else LoggedPrograms()
+
+    def log_part(self, device: Device, workload: str) -> Part:
+        """Where the programs of a workload on the device of a log are, or would be."""
+        return self._part(device, workload, LOG_CONTEXT)
+
+    def _part(self, device: Device, digest: str, context: str) -> Part:
+        return Part(digest, context, self._device_folder(device) / f"{digest}.{context}.npz")
 
     def _device_folder(self, device: Device) -> Path:
         return self.path / "devices" / device.name

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from tilewright.cost_model import Dataset, Measured
+from tilewright.cost_model import Dataset, Group, Logged, Measured
 from tilewright.errors import RecordFormatError, UsageError
 from tilewright.records.dataset.device import Device
 from tilewright.records.dataset.folder import DatasetFolder, Part, set_aside
@@ -25,7 +25,7 @@ def read_folder(
     """
     folder = DatasetFolder(path)
     wanted = _tasks_of(folder, networks)
-    groups: list[Measured] = []
+    groups: list[Group] = []
     for device in _chosen_devices(folder, devices):
         for part in folder.parts(device):
             if wanted is None or part.task in wanted:
@@ -33,12 +33,23 @@ def read_folder(
     return Dataset(tuple(groups))
 
 
-def _groups(folder: DatasetFolder, device: Device, part: Part) -> list[Measured]:
+def _groups(folder: DatasetFolder, device: Device, part: Part) -> list[Group]:
     try:
-        programs = folder.programs(device, part)
+        return _logged(folder, device, part) if device.tool else _measured(folder, device, part)
     except RecordFormatError as error:
         set_aside(error)
         return []
+
+
+def _logged(folder: DatasetFolder, device: Device, part: Part) -> list[Group]:
+    return [
+        Logged(form.primitives, np.where(np.isnan(form.latencies_s), np.inf, form.latencies_s), part.task, device.name)
+        for form in folder.logged(device, part.task).forms
+    ]
+
+
+def _measured(folder: DatasetFolder, device: Device, part: Part) -> list[Group]:
+    programs = folder.programs(device, part)
     latencies_s = np.where(programs.is_valid, programs.latencies_s, np.inf)
     return [
         Measured(population, latencies_s[mine], part.context, device.name)

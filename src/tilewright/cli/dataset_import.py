@@ -1,0 +1,87 @@
+"""`tilewright dataset import`: add logs of other tools to a dataset."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilewright.cli import network
+from tilewright.cli.status_line import StatusLine
+from tilewright.errors import TilewrightError, UsageError
+
+if TYPE_CHECKING:
+    from tilewright.records.dataset import Imported
+
+_SUFFIXES = (".json", ".jsonl", ".log", ".gz", ".xz")
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the action to the parser of `tilewright dataset`."""
+    parser = actions.add_parser(
+        "import",
+        help="add logs of Ansor, TenSet or AutoTVM",
+        description="Add the programs of logs of Ansor (and so of TenSet) and of AutoTVM to a dataset. Lines that are "
+        "no records are counted. A log that is there already adds nothing.",
+    )
+    parser.add_argument(
+        "logs", nargs="+", metavar="LOG", help="a file, plain or as .gz or .xz, or a folder with such files"
+    )
+    parser.add_argument(
+        "--device", required=True, metavar="NAME", help="what ran the programs; most logs do not say it"
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="the dataset; made if there is none")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Import, and print what was found."""
+    from tilewright.records.dataset import DatasetFolder, checked_name, import_logs
+
+    device = checked_name(arguments.device)
+    network.check_place("-o", arguments.output, is_folder=True)
+    files = [file for log in arguments.logs for file in _files(log)]
+    line = StatusLine()
+
+    def show(found: Imported, path: str) -> None:
+        line.show(f"{found.num_records} records, {found.num_broken} broken lines  {path}")
+
+    try:
+        found = import_logs(files, DatasetFolder.create(arguments.output), device, show)
+    except KeyboardInterrupt:
+        line.finish()
+        print(f"interrupted; what was read is in {arguments.output}: the same command goes on", file=sys.stderr)
+        raise
+    line.finish()
+    print(summary(found, arguments.output))
+    if not found.num_records:
+        raise TilewrightError(f"no line is a record of Ansor or AutoTVM, in {len(files)} files; check what they are")
+
+
+def _files(log: str) -> list[Path]:
+    path = Path(log)
+    if path.is_dir():
+        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        if not found:
+            raise UsageError(f"LOG is the folder {log}, which has no file that ends in {', '.join(_SUFFIXES)}")
+        return found
+    if not path.exists():
+        raise UsageError(f"LOG is {log!r}, and there is no such file or folder")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"LOG is {log!r}, which must not be read")
+    return [path]
+
+
+def summary(found: Imported, folder: str) -> str:
+    """What was read and added, and what was not."""
+    lines = [
+        f"records: {found.num_records} of {len(found.workloads)} workloads, {found.num_failed} of them failures",
+        f"added: {found.num_added} programs that were not there",
+        f"broken lines: {found.num_broken}",
+        *(f"  {message}" for message in found.broken),
+    ]
+    if found.num_broken > len(found.broken):
+        lines.append(f"  and {found.num_broken - len(found.broken)} more")
+    return "\n".join([*lines, f"dataset: {folder}"])

@@ -1,0 +1,48 @@
+"""Logs of AutoTVM: configurations of a template, which is a list of knobs.
+
+{"input": [target, template, arguments, {}], "config": {"entity": [[knob, kind, value], ...]},
+ "result": [costs, error number, all seconds, time], "version": 0.2}
+The kinds are sp (a split), re (an order), an (annotations) and ot (any other value).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tilewright.records.foreign_log import LoggedProgram, flattened
+
+_NO_COST_S = 1e8  # failed runs are written with 1e9 or 1e10 seconds
+_THE_REST = -1  # the part of a split that its others leave; it says nothing
+
+
+def parse_autotvm_line(data: Any) -> LoggedProgram:
+    """The program in the JSON of a line; an error of `foreign_log.BROKEN_LINE` if it has another form."""
+    target, template, arguments = data["input"][:3]
+    costs, error_number = data["result"][:2]
+    found = [_primitive(*knob) for knob in data["config"]["entity"]]
+    return LoggedProgram(
+        workload=json.dumps([str(template), arguments], allow_nan=False),
+        target=str(target),
+        form=tuple((kind, words, len(numbers)) for kind, words, numbers in found),
+        numbers=tuple(number for _, _, numbers in found for number in numbers),
+        latency_s=_latency_s(costs, int(error_number)),
+        error_number=int(error_number),
+    )
+
+
+def _primitive(knob: str, kind: str, value: Any) -> tuple[str, tuple[str, ...], tuple[int, ...]]:
+    words, numbers = flattened([str(knob), value if value is not None else "None"])
+    if kind == "sp":
+        numbers = tuple(number for number in numbers if number != _THE_REST)
+    return str(kind), words, numbers
+
+
+def _latency_s(costs: list[float], error_number: int) -> float | None:
+    """The mean cost, as the tool reckons; None if the program failed."""
+    times_s = [float(cost) for cost in costs]
+    if any(not 0 <= time_s < float("inf") for time_s in times_s):
+        raise ValueError(f"a cost is a number of seconds, got {times_s}")
+    if error_number != 0 or not times_s or max(times_s) >= _NO_COST_S:
+        return None
+    return sum(times_s) / len(times_s)

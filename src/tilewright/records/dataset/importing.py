@@ -1,0 +1,162 @@
+"""Logs of other tools into a dataset."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from reprlib import repr as shown
+
+import numpy as np
+
+from tilewright.errors import RecordFormatError
+from tilewright.records.ansor import parse_ansor_line
+from tilewright.records.autotvm import parse_autotvm_line
+from tilewright.records.dataset.device import Device
+from tilewright.records.dataset.folder import DatasetFolder
+from tilewright.records.dataset.logged import Form, LoggedForm
+from tilewright.records.foreign_log import BROKEN_LINE, LoggedProgram, line_error, log_lines
+
+ANSOR, AUTOTVM = "ansor", "autotvm"
+_MAX_BUFFERED = 1 << 25  # numbers, of 8 bytes; then they are written
+_MOST_NAMED = 10
+_LEAST_S = 1e-12
+
+
+@dataclass(slots=True)
+class Imported:
+    """What came of logs, so far."""
+
+    device: Device | None = None
+    num_records: int = 0
+    num_failed: int = 0
+    num_broken: int = 0
+    """Lines that are no record."""
+    broken: list[str] = field(default_factory=list)
+    """The first of them: where, and why."""
+    num_added: int = 0
+    """Programs that the dataset did not have."""
+    workloads: set[str] = field(default_factory=set)
+
+    def add_broken(self, error: RecordFormatError) -> None:
+        self.num_broken += 1
+        if len(self.broken) < _MOST_NAMED:
+            self.broken.append(str(error))
+
+
+def import_logs(
+    paths: Sequence[str | os.PathLike[str]],
+    folder: DatasetFolder,
+    device: str,
+    on_progress: Callable[[Imported, str], None] = lambda *_: None,
+) -> Imported:
+    """Add the programs of logs to a dataset; a log that was imported before adds nothing.
+
+    Lines that are no records are counted, and the first few named. `on_progress` is told of each file at its end, and
+    whenever something was written.
+    """
+    with folder.writing():
+        importer = _Importer(folder, device)
+        for path in paths:
+            try:
+                importer.read(path, lambda path=path: on_progress(importer.found, os.fspath(path)))  # type: ignore[misc]
+            finally:
+                importer.flush()
+            on_progress(importer.found, os.fspath(path))
+        return importer.found
+
+
+class _Importer:
+    """Programs that were read and are not written yet, by workload and form."""
+
+    def __init__(self, folder: DatasetFolder, device: str) -> None:
+        self.found = Imported()
+        self._folder = folder
+        self._name = device
+        self._waiting: dict[str, dict[Form, _Rows]] = {}
+        self._num_waiting = 0
+        self._hashes: dict[str, str] = {}
+
+    def read(self, path: str | os.PathLike[str], on_progress: Callable[[], None]) -> None:
+        try:
+            for number, line in log_lines(path):
+                try:
+                    tool, program = _parse(line)
+                except BROKEN_LINE as error:
+                    self.found.add_broken(line_error(path, number, "Ansor or AutoTVM", error))
+                    continue
+                self._add(tool, program)
+                if self._num_waiting > _MAX_BUFFERED:
+                    self.flush()
+                    on_progress()
+        except RecordFormatError as error:  # the file ends early
+            self.found.add_broken(error)
+
+    def _add(self, tool: str, program: LoggedProgram) -> None:
+        if self.found.device is None or self.found.device.tool != tool:
+            self.found.device = self._folder.add_log_device(Device(self._name, program.target, 0, "", tool))
+        digest = self._hash(tool, program.workload)
+        rows = self._waiting.setdefault(digest, {}).setdefault(program.form, _Rows())
+        rows.add(program)
+        self._num_waiting += len(program.numbers) + 2
+        self.found.num_records += 1
+        self.found.num_failed += program.latency_s is None
+
+    def _hash(self, tool: str, workload: str) -> str:
+        """That of the workload, which is written where it is new."""
+        digest = self._hashes.get(workload)
+        if digest is None:
+            digest = self._hashes[workload] = hashlib.sha256(f"{tool} {workload}".encode()).hexdigest()[:32]
+            self._folder.add_workload(digest, tool, json.loads(workload))
+            self.found.workloads.add(digest)
+        return digest
+
+    def flush(self) -> None:
+        """Write what waits."""
+        device = self.found.device
+        for digest, forms in self._waiting.items():
+            assert device is not None, "programs have one"
+            before = self._folder.logged(device, digest)
+            after = before.joined([rows.as_form(form) for form, rows in forms.items()])
+            if len(after) > len(before):
+                after.write(self._folder.log_part(device, digest).path, digest)
+            self.found.num_added += len(after) - len(before)
+        self._waiting.clear()
+        self._num_waiting = 0
+
+
+class _Rows:
+    """Programs of one form, packed."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+        self._times = array("d")
+        self._errors = array("q")
+
+    def add(self, program: LoggedProgram) -> None:
+        self._numbers.extend(program.numbers)
+        self._times.append(float("nan") if program.latency_s is None else program.latency_s)
+        self._errors.append(program.error_number)
+
+    def as_form(self, form: Form) -> LoggedForm:
+        numbers = np.array(self._numbers, np.int64)
+        num = len(self._times)
+        return LoggedForm(
+            form, numbers.reshape(num, -1 if num else 0), np.array(self._times), np.array(self._errors, np.int64)
+        )
+
+
+def _parse(line: bytes) -> tuple[str, LoggedProgram]:
+    """The tool that wrote a line, and its program; one of BROKEN_LINE where neither did."""
+    data = json.loads(line)
+    tool, program = (ANSOR, parse_ansor_line(data).program) if "i" in data else (AUTOTVM, parse_autotvm_line(data))
+    if program.latency_s is not None and not program.latency_s >= _LEAST_S:
+        raise ValueError(f"a program that ran took some time, got {program.latency_s} s")
+    if not -(2**63) <= min(program.numbers, default=0) <= max(program.numbers, default=0) < 2**63:
+        raise OverflowError(f"numbers have 64 bits, got {shown(max(program.numbers, key=abs))}")
+    if not 0 <= program.error_number < 2**15:
+        raise ValueError(f"an error has a small number, got {program.error_number}")
+    return tool, program

@@ -1,0 +1,93 @@
+"""Logs of other tools, line by line: plain, .gz or .xz; what a line holds says the file of the tool."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.errors import RecordFormatError
+from tilewright.records.json_line import MAX_LINE_BYTES
+from tilewright.records.reading import file_error
+
+BROKEN_LINE = (ValueError, TypeError, LookupError, OverflowError, RecursionError, AttributeError)
+"""What parsing a line raises that holds something else."""
+_BROKEN_FILE = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
+_XZ, _GZIP = b"\xfd7zXZ\x00", b"\x1f\x8b"
+_MOST_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedProgram:
+    """One line of a log, whichever tool wrote it.
+
+    `form` has the kind of each primitive, its names and how many numbers it has; `numbers` has those of all, one after
+    the other. Programs of the same form differ in numbers alone.
+    """
+
+    workload: str
+    """What the tool calls the task, as the text of JSON."""
+    target: str
+    form: tuple[tuple[str, tuple[str, ...], int], ...]
+    numbers: tuple[int, ...]
+    latency_s: float | None
+    error_number: int
+
+
+def log_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+    """The lines of a log with their numbers; those that are empty or begin with # are left out.
+
+    A file that ends in the middle of its compressed data raises RecordFormatError after its last line.
+    """
+    number = 0
+    try:
+        with _opened(path) as file:
+            while line := file.readline(MAX_LINE_BYTES):
+                number += 1
+                if line.strip() and not line.startswith(b"#"):
+                    yield number, line
+    except _BROKEN_FILE as error:
+        raise RecordFormatError(
+            f"{os.fspath(path)}:{number + 1}: the compressed file ends here ({error}); fetch it again"
+        ) from error
+    except OSError as error:
+        raise file_error(path, error) from error
+
+
+def line_error(path: str | os.PathLike[str], number: int, what: str, error: Exception) -> RecordFormatError:
+    """The error of a line that is no record."""
+    reason = str(error)[:_MOST_CHARACTERS]
+    return RecordFormatError(
+        f"{os.fspath(path)}:{number}: not a record of {what} ({type(error).__name__}: {reason}); remove the line"
+    )
+
+
+def flattened(values: list[Any] | tuple[Any, ...]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The words and the whole numbers of a nested list, each in order; TypeError if anything else is in it."""
+    words: list[str] = []
+    numbers: list[int] = []
+    for value in values:
+        if isinstance(value, int):  # and true and false
+            numbers.append(int(value))
+        elif isinstance(value, str):
+            words.append(value)
+        elif isinstance(value, list):
+            more_words, more_numbers = flattened(value)
+            words += more_words
+            numbers += more_numbers
+        else:
+            raise TypeError(f"a primitive has words and whole numbers, got {str(value)[:_MOST_CHARACTERS]}")
+    return tuple(words), tuple(numbers)
+
+
+def _opened(path: str | os.PathLike[str]) -> io.BufferedIOBase:
+    with open(path, "rb") as file:
+        beginning = file.read(len(_XZ))
+    if beginning.startswith(_XZ):
+        return lzma.open(path, "rb")
+    return gzip.open(path, "rb") if beginning.startswith(_GZIP) else open(path, "rb")
