@@ -1,0 +1,143 @@
+"""Logs of other tools: how their lines are found and read, whatever they are packed in."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright.errors import RecordFormatError, TilewrightError
+from tilewright.records import read_ansor_log
+from tilewright.records.ansor import parse_ansor_line
+from tilewright.records.autotvm import parse_autotvm_line
+from tilewright.records.foreign_log import BROKEN_LINE, log_lines
+
+STEPS = [
+    ["CHW", 3, "local"],
+    ["SP", 2, 0, 64, [2, 1, 4], 1],
+    ["RE", 2, [0, 1, 2]],
+    ["FSP", 4, 0, 1, 3],
+    ["AN", 2, 0, 3],
+    ["AN", 2, 1, 99],
+    ["CHR", 2, "shared", [3, 4]],
+    ["FFSP", 4, 0, [4, 3], 1, 1],
+    ["PR", 5, 0, "auto_unroll_max_step$512"],
+    ["PR", 5, 0, "debug_skip_region"],
+    ["CI", 1],
+]
+ANSOR: dict[str, Any] = {
+    "i": [['["8f2c", 64, [1, 1], "SAME"]', "llvm"], [[], STEPS]],
+    "r": [[2e-3, 4e-3], 0, 0.5, 1600000000],
+    "v": "v0.6",
+}
+ENTITY = [
+    ["tile_y", "sp", [-1, 64]],
+    ["reorder_0", "re", [0, 2, 1]],
+    ["ann", "an", ["unroll", "none"]],
+    ["unroll_kw", "ot", True],
+    ["layout", "ot", "NCHW"],
+    ["nothing", "ot", None],
+]
+AUTOTVM: dict[str, Any] = {
+    "input": ["llvm -keys=cpu ", "dense.x86", [["TENSOR", [1, 128], "float32"]], {}],
+    "config": {"index": 3, "code_hash": None, "entity": ENTITY},
+    "result": [[1e-3, 3e-3], 0, 0.9, 1.6e9],
+    "version": 0.2,
+}
+
+
+def test_steps_of_the_auto_scheduler_are_primitives() -> None:
+    program = parse_ansor_line(ANSOR).program
+    assert json.loads(program.workload) == ["8f2c", 64, [1, 1], "SAME"]
+    assert program.form == (
+        ("CHW", ("local",), 1),
+        ("SP", (), 7),
+        ("RE", (), 4),
+        ("FSP", (), 4),
+        ("AN", ("parallel",), 2),
+        ("AN", (), 3),  # an annotation of a newer version
+        ("CHR", ("shared",), 3),
+        ("FFSP", (), 6),
+        ("PR", ("auto_unroll_max_step",), 3),
+        ("PR", ("debug_skip_region",), 2),
+        ("CI", (), 1),
+    )
+    assert program.numbers[:8] == (3, 2, 0, 64, 2, 1, 4, 1)
+    assert program.numbers[-6:] == (5, 0, 512, 5, 0, 1)
+    assert program.latency_s == pytest.approx(3e-3)
+
+
+def test_knobs_of_autotvm_are_primitives() -> None:
+    program = parse_autotvm_line(AUTOTVM)
+    assert json.loads(program.workload) == ["dense.x86", [["TENSOR", [1, 128], "float32"]]]
+    assert program.form == (
+        ("sp", ("tile_y",), 1),
+        ("re", ("reorder_0",), 3),
+        ("an", ("ann", "unroll", "none"), 0),
+        ("ot", ("unroll_kw",), 1),
+        ("ot", ("layout", "NCHW"), 0),
+        ("ot", ("nothing", "None"), 0),
+    )
+    assert program.numbers == (64, 0, 2, 1, 1)
+    assert program.latency_s == pytest.approx(2e-3)
+
+
+@pytest.mark.parametrize("result", [[[1e9], 1, 0.1, 1.6e9], [[1e10], 0, 0.1, 1.6e9], [[], 0, 0.1, 1.6e9]])
+def test_failures_have_no_latency(result: list[Any]) -> None:
+    assert parse_autotvm_line(AUTOTVM | {"result": result}).latency_s is None
+    assert parse_ansor_line(ANSOR | {"r": [*result[:1], result[1] or 4, *result[2:]]}).program.latency_s is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"input": ["llvm"]},
+        {"input": ["llvm", "dense", [float("nan")], {}]},
+        {"config": {}},
+        {"config": {"entity": [["tile_y", "sp"]]}},
+        {"config": {"entity": [["tile_y", "sp", {"a": 1}]]}},
+        {"config": {"entity": [["tile_y", "sp", 1.5]]}},
+        {"result": [[float("nan")], 0, 0, 0]},
+        {"result": [[-1.0], 0, 0, 0]},
+        {"result": ["what", 0, 0, 0]},
+        {"result": None},
+    ],
+)
+def test_what_is_no_record_of_autotvm_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(BROKEN_LINE):
+        parse_autotvm_line(AUTOTVM | changes)
+
+
+@pytest.mark.parametrize(("pack", "name"), [(bytes, "a"), (gzip.compress, "a.gz"), (lzma.compress, "a.xz")])
+def test_files_are_known_by_what_they_are_and_not_by_their_names(
+    pack: Callable[[bytes], bytes], name: str, tmp_path: Path
+) -> None:
+    text = b"# a comment\n\n" + json.dumps(ANSOR).encode() + b"\n"
+    path = tmp_path / "log.json"
+    path.write_bytes(pack(text))
+    assert [number for number, _ in log_lines(path)] == [3]
+    assert [record.version for record in read_ansor_log(path)] == ["v0.6"]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_a_compressed_file_that_ends_early_gives_what_comes_before(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    lines = b"".join(json.dumps(ANSOR | {"v": str(n)}).encode() + b"\n" for n in range(20_000))
+    path = tmp_path / "log"
+    whole = pack(lines)
+    path.write_bytes(whole[: len(whole) // 2])
+    found: list[int] = []
+    with pytest.raises(RecordFormatError, match="the compressed file ends here"):
+        found.extend(number for number, _ in log_lines(path))
+    assert len(found) > 100
+
+
+def test_a_folder_is_no_log(tmp_path: Path) -> None:
+    with pytest.raises(TilewrightError, match="cannot be used"):
+        list(log_lines(tmp_path))
