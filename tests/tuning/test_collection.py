@@ -11,12 +11,14 @@ import pytest
 
 from tests.tuning.fake_measurer import FakeMeasurer, latency_of, measurement_of
 from tilewright import te
-from tilewright.errors import RecordFormatError, UsageError
-from tilewright.measure import RUN_ERROR, Context, Measurement
+from tilewright.errors import CodegenError, RecordFormatError, UsageError
+from tilewright.measure import RUN_ERROR, RUN_TIMEOUT, Context, Measurement
 from tilewright.records.dataset import DatasetFolder, TaskPrograms, read_folder
 from tilewright.schedule import Trace
+from tilewright.space import Candidate, Sketch
 from tilewright.target import Target
 from tilewright.te import Task
+from tilewright.tuning import collection
 from tilewright.tuning.collection import SHARED, SLICE, Collected, CollectProgress, TaskSource, collect
 from tilewright.tuning.task_scheduler import WeightedTask
 from tilewright.workloads import parse
@@ -117,8 +119,8 @@ def test_tasks_are_measured_as_the_first_network_runs_them(run: Run) -> None:
         (dense().hash, "cold-1536K"),
         (SMALL.hash, "warm"),  # it has no weights
     }
-    assert run(network("few", dense())).num_measured == 0  # what is there stays as it is
-    asked = run(network("few", dense()), context=Context.parse("cold-8M"))
+    assert run(network("less", dense())).num_measured == 0  # what is there stays as it is
+    asked = run(network("less", dense()), context=Context.parse("cold-8M"))
     assert asked.num_measured == 20
     assert {str(batch.context) for batch in run.measurer.batches} == {"cold-8M"}
 
@@ -139,6 +141,26 @@ def test_failures_are_kept_as_failures_and_not_measured_again(tmp_path: Path) ->
     programs = run.programs(SMALL)
     assert (~programs.is_valid).sum() == collected.statuses[RUN_ERROR]
     assert run(workload("small", SMALL)).num_measured == 0
+
+
+def test_a_program_that_takes_too_long_has_a_second_chance(tmp_path: Path) -> None:
+    times: dict[Trace, int] = {}
+    late = Measurement(RUN_TIMEOUT, error="it took too long")
+
+    def slow_at_first(trace: Trace) -> Measurement:
+        times[trace] = times.get(trace, 0) + 1
+        if latency_of(trace) < 1.2e-3:
+            return late
+        return late if latency_of(trace) < 1.4e-3 and times[trace] == 1 else measurement_of(trace)
+
+    run = Run(tmp_path / "data", slow_at_first)
+    collected = run(workload("large", LARGE), programs=2 * SLICE)
+    programs = run.programs(LARGE)
+    never = [trace for trace in times if latency_of(trace) < 1.2e-3]
+    assert len(programs) == collected.num_programs == 2 * SLICE
+    assert (~programs.is_valid).sum() == len(never) >= 1
+    assert max(times.values()) == 2
+    assert sum(times.values()) == collected.num_measured > 2 * SLICE + len(never)
 
 
 def interrupted_after(num: int, error: type[BaseException] = KeyboardInterrupt) -> Callable[[Trace], Measurement]:
@@ -225,6 +247,30 @@ def test_the_best_so_far_is_told_to_the_measurer(run: Run) -> None:
     first, second = run.measurer.batches
     assert first.best_latency_s is None
     assert second.best_latency_s == pytest.approx(min(map(latency_of, first.traces)))
+
+
+def test_a_program_without_a_space_is_measured_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plain(sketches: list[Sketch], *_: object) -> list[tuple[Candidate, str]]:
+        return [(Candidate(Sketch(SMALL, (), sketches[0].options, "plain"), ()), "untuned")]
+
+    monkeypatch.setattr(collection, "mixture", plain)
+    assert run(workload("small", SMALL)).num_measured == 1
+    assert run(workload("small", SMALL)).num_measured == 0
+
+
+def test_a_network_that_is_another_one_now_is_replaced_with_a_warning(run: Run) -> None:
+    run(network("a", SMALL))
+    with pytest.warns(UserWarning, match="the network a had other tasks, and is replaced"):
+        run(network("a", LARGE))
+    run(network("a", LARGE, sizes="batch=2"))
+    assert {network.title for network in DatasetFolder(run.folder).networks()} == {"a", "a[batch=2]"}
+
+
+def test_what_cannot_run_here_leaves_no_device(tmp_path: Path) -> None:
+    folder = DatasetFolder.create(tmp_path / "data")
+    with pytest.raises(CodegenError, match="cannot run code"):
+        collect([workload("small", SMALL)], folder, programs=2, target=Target.parse("cortex-a72"), threads=1)
+    assert folder.devices() == []
 
 
 def test_a_broken_part_of_this_device_is_an_error_before_anything_is_measured(run: Run) -> None:

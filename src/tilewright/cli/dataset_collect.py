@@ -73,6 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
     context = None if arguments.context is None else Context.parse(arguments.context)
     device = None if arguments.device is None else checked_name(arguments.device)
     sources = [_source(text, arguments) for text in dict.fromkeys(arguments.sources)]
+    _check_names(sources)
     _say_tasks(sources, arguments.output)
     display = Display()
     try:
@@ -129,6 +130,13 @@ def _source(text: str, arguments: argparse.Namespace) -> TaskSource:
     shapes = network.parse_shapes(arguments.shape)
     print(f"reading {text}", file=sys.stderr)
     return TaskSource(name_of(text), tuple(partition_network(text, shapes).tasks), " ".join(sorted(arguments.shape)))
+
+
+def _check_names(sources: list[TaskSource]) -> None:
+    names = [source.name for source in sources]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two of the networks are called {twice}; rename a file, or collect only one of them")
 
 
 def _say_tasks(sources: list[TaskSource], folder: str) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewright.arguments import seconds, whole_number
 from tilewright.errors import RecordFormatError, UsageError
-from tilewright.measure import Batch, Context, Measurement, MeasureOptions, Measurer
+from tilewright.measure import BUILD_TIMEOUT, RUN_TIMEOUT, Batch, Context, Measurement, MeasureOptions, Measurer
 from tilewright.records.dataset import DatasetFolder, Device, NetworkTasks, Part, TaskPrograms
 from tilewright.records.dataset.folder import set_aside
 from tilewright.schedule import Trace
@@ -37,13 +37,12 @@ SHARED = "shared"
 MEASURING = MeasureOptions(contender_factor=math.inf, hopeless_factor=5.0)
 """Every output is checked, not only those of programs that could be the best, and fewer are timed but once."""
 
+_TIMEOUTS = (BUILD_TIMEOUT, RUN_TIMEOUT)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskSource:
-    """A network whose tasks are collected, or a single workload, with one task.
-
-    Tasks of a network are measured in the context of its weights, a workload warm, unless `context` says otherwise.
-    """
+    """A network whose tasks are collected, or a single workload, with one task."""
 
     name: str
     tasks: tuple[WeightedTask, ...]
@@ -52,6 +51,7 @@ class TaskSource:
 
     @property
     def context(self) -> Context:
+        """Tasks of a network are measured as it runs them, those of a workload warm."""
         return Context() if self.is_workload else deployed_context(self.tasks)
 
 
@@ -118,10 +118,10 @@ def collect(
     if not 0 <= again <= 1:
         raise UsageError(f"again is {again}; it must be a share of the programs, from 0 to 1")
     limit_s = math.inf if budget_s is None else seconds("budget_s", budget_s)
-    with folder.writing():
+    options = None if measurer else MEASURING
+    with folder.writing(), measurer_or_local(measurer, options, target, threads, seed) as chosen:
         collector = _Collector(sources, folder, _device(folder, device, target, threads), context, programs, seed)
-        with measurer_or_local(measurer, None if measurer else MEASURING, target, threads, seed) as chosen:
-            return collector.run(chosen, again, limit_s, on_progress)
+        return collector.run(chosen, again, limit_s, on_progress)
 
 
 def _device(folder: DatasetFolder, name: str | None, target: Target, threads: int) -> Device:
@@ -175,27 +175,19 @@ class _Collector:
     def run(
         self, measurer: Measurer, again: float, limit_s: float, on_progress: Callable[[CollectProgress], None]
     ) -> Collected:
-        is_over = False
+        waiting = self._rounds(again)
+        is_complete = False
 
-        def rounds() -> Iterator[Round]:
-            nonlocal is_over
-            for job, found in self._rounds(again):
-                if time.monotonic() - self._start_s >= limit_s:
-                    is_over = True
-                    return
-                yield Round(found.batch, told(job, found.take), lambda _, job=job: job.save())  # type: ignore[misc]
+        def next_round() -> Round | None:
+            nonlocal is_complete
+            if self._elapsed_s >= limit_s:
+                return None
+            found = next(waiting, None)
+            is_complete = found is None
+            return None if found is None else self._round(*found, again, on_progress)
 
-        def told(job: _Job, take: Callable[[int, Measurement], None]) -> Callable[[int, Measurement], None]:
-            def tell(index: int, measurement: Measurement) -> None:
-                take(index, measurement)
-                self._statuses[measurement.status] += 1
-                on_progress(self._progress(job, again))
-
-            return tell
-
-        waiting = rounds()
         try:
-            measure_rounds(measurer, lambda: next(waiting, None))
+            measure_rounds(measurer, next_round)
         finally:
             for job in self._jobs:
                 job.save()
@@ -205,9 +197,17 @@ class _Collector:
             sum(len(job.programs) for job in self._jobs),
             self._statuses.total(),
             dict(self._statuses),
-            time.monotonic() - self._start_s,
-            not is_over,
+            self._elapsed_s,
+            is_complete,
         )
+
+    def _round(self, job: _Job, found: _Slice, again: float, on_progress: Callable[[CollectProgress], None]) -> Round:
+        def take(index: int, measurement: Measurement) -> None:
+            found.take(index, measurement)
+            self._statuses[measurement.status] += 1
+            on_progress(self._progress(job, again))
+
+        return Round(found.batch, take, lambda _: job.save())
 
     def _rounds(self, again: float) -> Iterator[tuple[_Job, _Slice]]:
         """Of each task what is missing; after that, second measurements."""
@@ -219,10 +219,14 @@ class _Collector:
             for found in job.slices_again(again):
                 yield job, found
 
+    @property
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._start_s
+
     def _progress(self, job: _Job, again: float) -> CollectProgress:
         return CollectProgress(
             job.task,
-            time.monotonic() - self._start_s,
+            self._elapsed_s,
             sum(job.num_done for job in self._jobs),
             sum(job.num_expected(again) for job in self._jobs),
             self._statuses.total(),
@@ -259,26 +263,37 @@ class _Job:
         self._seed = seed
         self._part = folder.part(device, task, str(context))
         self.programs = folder.programs(device, self._part) if self._part.path.exists() else TaskPrograms()
-        self.num_done = len(self.programs) + int(
-            np.isfinite(self.programs.again_s).sum()
-        )  # measurements that are there
+        self.num_done = len(self.programs) + self._num_twice  # measurements that are there
+        self._late: list[Choice] = []
         self._new: list[tuple[Candidate, str, Measurement]] = []
         self._new_again: list[tuple[int, float | None]] = []
+        self._num_again: int | None = None  # second measurements that there will be, once it is known
         self._sketches: list[Sketch] = []
+
+    @property
+    def _num_twice(self) -> int:
+        return int(np.isfinite(self.programs.again_s).sum())
 
     def num_expected(self, again: float) -> int:
         """Measurements that there will be, as far as is known."""
-        return max(self._num_wanted, len(self.programs)) + round(again * self._num_wanted)
+        num_again = round(again * self._num_wanted) if self._num_again is None else self._num_again
+        return max(self._num_wanted, len(self.programs)) + num_again
 
     def slices(self) -> Iterator[_Slice]:
-        """The programs that are missing."""
+        """The programs that are missing, and once more those that took too long: the machine may have been busy."""
         choices = self._choices(self._num_wanted - len(self.programs))
         self._num_wanted = len(self.programs) + len(choices)  # the space may have no more
         for start in range(0, len(choices), SLICE):
             yield self._slice(choices[start : start + SLICE])
+        late, self._late = self._late, []
+        for start in range(0, len(late), SLICE):
+            yield self._slice(late[start : start + SLICE], is_last_chance=True)
 
-    def _slice(self, choices: Sequence[Choice]) -> _Slice:
+    def _slice(self, choices: Sequence[Choice], is_last_chance: bool = False) -> _Slice:
         def take(index: int, measurement: Measurement) -> None:
+            if measurement.status in _TIMEOUTS and not is_last_chance:
+                self._late.append(choices[index])
+                return
             self._new.append((*choices[index], measurement))
             self.num_done += 1
 
@@ -288,6 +303,7 @@ class _Job:
         """Some of the programs that ran; the same ones, and more, when there are more programs."""
         drawn = np.random.default_rng([self._seed, _number(self.task)]).random(len(self.programs)) < share
         missing = np.flatnonzero(drawn & self.programs.is_valid & np.isnan(self.programs.again_s)).tolist()
+        self._num_again = self._num_twice + len(missing)
         for start in range(0, len(missing), SLICE):
             yield self._slice_again(missing[start : start + SLICE])
 
@@ -327,7 +343,14 @@ class _Job:
         shared = [candidate for candidate in self._shared() if candidate not in seen][:num]
         seed = (self._seed, _number(self.task), len(self.programs))
         fresh = mixture(self._sketches, num - len(shared), seed, seen.union(shared)) if len(shared) < num else []
-        return [*((candidate, SHARED) for candidate in shared), *fresh]
+        own = [(self._own(candidate), origin) for candidate, origin in fresh]
+        return [*((candidate, SHARED) for candidate in shared), *(choice for choice in own if choice[0] not in seen)]
+
+    def _own(self, candidate: Candidate) -> Candidate:
+        """The candidate of a sketch that is written already; the plain program is a sketch of its own."""
+        if candidate.sketch in self._sketches:
+            return candidate
+        return Candidate(self.programs.own_sketches([candidate.sketch])[0], candidate.row)
 
     def _shared(self) -> list[Candidate]:
         """The programs of other devices that are legal candidates of this one's space, each once."""

@@ -32,7 +32,6 @@ from tilewright.target import Target
 from tilewright.te import Task
 
 _FILE = "dataset.json"
-_LOCK_NAME = ".lock"
 _DATASET, _TASK, _WORKLOAD = "dataset", "task", "workload"
 _PART = re.compile(r"([0-9a-f]{8,64})\.([A-Za-z0-9.-]{1,64})\.npz")
 
@@ -73,7 +72,7 @@ class DatasetFolder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / _FILE).exists():
-                if any(name != _LOCK_NAME for name in os.listdir(folder)):
+                if os.listdir(folder):
                     raise UsageError(f"{folder} is a folder with something else in it; name a dataset, or a new folder")
                 write_json(folder / _FILE, _DATASET, {})
         except OSError as error:
@@ -83,8 +82,7 @@ class DatasetFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Inside, nobody else writes to the dataset. Readers need no such thing."""
-        fd = os.open(self.path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
+        with open(self.path / _FILE, "rb") as fd:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -92,8 +90,6 @@ class DatasetFolder:
                     f"another process is writing to the dataset {self.path}; wait for its end, or name another folder"
                 ) from None
             yield
-        finally:
-            os.close(fd)  # which unlocks it
 
     # --- tasks and networks -------------------------------------------------------------------------------------------
 
@@ -131,8 +127,12 @@ class DatasetFolder:
         return list(_readable(NetworkTasks.read, sorted((self.path / "networks").glob("*.json"))))
 
     def add_network(self, network: NetworkTasks) -> None:
-        """Write what a network consists of; what was known of one of this name and these sizes is replaced."""
-        network.write(self.path / "networks")
+        """Write what a network consists of, in the place of another of this name and these sizes."""
+        path = network.path(self.path / "networks")
+        for known in _readable(NetworkTasks.read, [path] if path.exists() else []):
+            if known.weights != network.weights:
+                warnings.warn(f"{path}: the network {known.title} had other tasks, and is replaced", stacklevel=2)
+        network.write(path)
 
     def _task_path(self, digest: str) -> Path:
         return self.path / "tasks" / f"{digest}.json"

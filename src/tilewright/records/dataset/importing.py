@@ -8,6 +8,7 @@ import os
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from reprlib import repr as shown
 
 import numpy as np
@@ -61,11 +62,12 @@ def import_logs(
     with folder.writing():
         importer = _Importer(folder, device)
         for path in paths:
+            report = partial(on_progress, importer.found, os.fspath(path))
             try:
-                importer.read(path, lambda path=path: on_progress(importer.found, os.fspath(path)))  # type: ignore[misc]
+                importer.read(path, report)
             finally:
                 importer.flush()
-            on_progress(importer.found, os.fspath(path))
+            report()
         return importer.found
 
 

@@ -33,8 +33,12 @@ class NetworkTasks:
         """The name with the sizes."""
         return f"{self.name}[{self.sizes}]" if self.sizes else self.name
 
-    def write(self, folder: Path) -> None:
-        """Write it among the networks of a dataset."""
+    def path(self, folder: Path) -> Path:
+        """Where it stands among the networks of a dataset."""
+        return folder / f"{_file_name(self.title)}.json"
+
+    def write(self, path: Path) -> None:
+        """Put its file in its place."""
         content = {
             "name": self.name,
             "sizes": self.sizes,
@@ -42,7 +46,7 @@ class NetworkTasks:
             "is_workload": self.is_workload,
             "weights": dict(self.weights),
         }
-        write_json(folder / f"{_file_name(self.title)}.json", _KIND, content)
+        write_json(path, _KIND, content)
 
     @staticmethod
     def read(path: Path) -> NetworkTasks:
