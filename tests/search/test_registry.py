@@ -67,7 +67,8 @@ def test_what_is_no_strategy_is_refused(tmp_path: Path) -> None:
         find_strategy(tmp_path)
 
 
-def test_tune_and_the_command_line_take_a_file(tmp_path: Path) -> None:
+def test_tune_and_the_command_line_take_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     path = written(tmp_path / "s.json", {"search": "evolutionary", "options": {"population": 32, "generations": 1}})
     assert main(["tune", "gmm:8x8x8", "--trials", "2", "--threads", "1", "--search", str(path)]) == 0
     assert main(["tune", "gmm:8x8x8", "--trials", "2", "--search", str(tmp_path / "none.json")]) == 2
