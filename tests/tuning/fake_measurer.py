@@ -34,14 +34,15 @@ class FakeMeasurer:
 
     @property
     def traces(self) -> list[Trace]:
-        return [trace for batch in self.batches for trace in batch.traces]
+        """All programs but those of comparisons."""
+        return [trace for batch in self.batches if batch.turns is None for trace in batch.traces]
 
     @property
     def has_room(self) -> bool:
         return not self._waiting
 
     def submit(self, batch: Batch) -> list[Ticket]:
-        first = len(self.traces)
+        first = sum(len(earlier.traces) for earlier in self.batches)
         self.batches.append(batch)
         tickets = list(range(first, first + len(batch.traces)))
         self._waiting.extend(zip(tickets, batch.traces, strict=True))

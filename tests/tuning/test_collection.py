@@ -12,14 +12,23 @@ import pytest
 from tests.tuning.fake_measurer import FakeMeasurer, latency_of, measurement_of
 from tilewright import te
 from tilewright.errors import CodegenError, RecordFormatError, UsageError
-from tilewright.measure import RUN_ERROR, RUN_TIMEOUT, Context, Measurement
+from tilewright.measure import OK, RUN_ERROR, RUN_TIMEOUT, Context, Measurement
 from tilewright.records.dataset import DatasetFolder, TaskPrograms, read_folder
 from tilewright.schedule import Trace
 from tilewright.space import Candidate, Sketch
 from tilewright.target import Target
 from tilewright.te import Task
 from tilewright.tuning import collection
-from tilewright.tuning.collection import SHARED, SLICE, Collected, CollectProgress, TaskSource, collect
+from tilewright.tuning.collection import (
+    COMPARED_WITHIN,
+    NUM_COMPARED,
+    SHARED,
+    SLICE,
+    Collected,
+    CollectProgress,
+    TaskSource,
+    collect,
+)
 from tilewright.tuning.task_scheduler import WeightedTask
 from tilewright.workloads import parse
 
@@ -148,6 +157,8 @@ def test_a_program_that_takes_too_long_has_a_second_chance(tmp_path: Path) -> No
     late = Measurement(RUN_TIMEOUT, error="it took too long")
 
     def slow_at_first(trace: Trace) -> Measurement:
+        if run.measurer.batches[-1].turns is not None:  # the comparison at the end
+            return measurement_of(trace)
         times[trace] = times.get(trace, 0) + 1
         if latency_of(trace) < 1.2e-3:
             return late
@@ -164,11 +175,13 @@ def test_a_program_that_takes_too_long_has_a_second_chance(tmp_path: Path) -> No
 
 
 def interrupted_after(num: int, error: type[BaseException] = KeyboardInterrupt) -> Callable[[Trace], Measurement]:
-    count = iter(range(num))
+    """After so many programs, however often each is measured."""
+    measured: set[Trace] = set()
 
     def result(trace: Trace) -> Measurement:
-        if next(count, None) is None:
+        if len(measured) == num and trace not in measured:
             raise error
+        measured.add(trace)
         return measurement_of(trace)
 
     return result
@@ -242,9 +255,51 @@ def test_a_share_is_measured_again_after_all_others(run: Run) -> None:
     assert more.num_measured == 40 - num_again
 
 
+def test_the_fastest_of_a_task_are_compared_in_turns_and_have_the_latencies_of_those(run: Run) -> None:
+    def result(trace: Trace) -> Measurement:
+        is_compared = run.measurer.batches[-1].turns is not None
+        latency_s = 3 * latency_of(trace) if is_compared else latency_of(trace)
+        return Measurement(OK, latency_s, (latency_s,) * (7 if is_compared else 3))
+
+    run.result = result
+    collected = run(workload("small", SMALL), programs=40)
+    assert collected.num_measured == 40
+    (compared,) = [batch for batch in run.measurer.batches if batch.turns]
+    programs = run.programs(SMALL)
+    traces = [candidate.trace for candidate in programs.candidates()]
+    plain = np.array([latency_of(trace) for trace in traces])
+    expected = [traces[n] for n in np.argsort(plain)[:NUM_COMPARED] if plain[n] <= COMPARED_WITHIN * plain.min()]
+    assert list(compared.traces) == expected
+    is_compared = np.array([trace in compared.traces for trace in traces])
+    np.testing.assert_allclose(programs.latencies_s, np.where(is_compared, 3 * plain, plain), rtol=1e-6)
+    np.testing.assert_array_equal(programs.num_runs, np.where(is_compared, 7, 3))
+    assert programs.num_compared == 40
+
+    run(workload("small", SMALL), programs=40)
+    assert run.measurer.batches == []
+    run(workload("small", SMALL), programs=41)
+    assert [batch.turns is None for batch in run.measurer.batches] == [True, False]
+
+
+def test_an_interrupted_comparison_is_made_again(run: Run) -> None:
+    def interrupt(trace: Trace) -> Measurement:
+        if run.measurer.batches[-1].turns is not None and trace == run.measurer.batches[-1].traces[1]:
+            raise KeyboardInterrupt
+        return measurement_of(trace)
+
+    run.result = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        run(workload("small", SMALL))
+    assert run.programs(SMALL).num_compared == 0
+    run.result = measurement_of
+    assert run(workload("small", SMALL)).num_measured == 0
+    assert run.programs(SMALL).num_compared == 20
+
+
 def test_the_best_so_far_is_told_to_the_measurer(run: Run) -> None:
     run(workload("large", LARGE), programs=2 * SLICE)
-    first, second = run.measurer.batches
+    first, second, compared = run.measurer.batches
+    assert compared.turns is not None
     assert first.best_latency_s is None
     assert second.best_latency_s == pytest.approx(min(map(latency_of, first.traces)))
 

@@ -3,7 +3,8 @@
 Task after task, in the order of their hashes. The programs of a task are so measured within seconds of each other, on a
 machine in one state, and labels compare programs of one task. The order is as good as random, and the same on every
 device: a collection that ends early has some tasks of every network, and those that others have. Programs are built
-before any of them is timed, since what builds beside a kernel disturbs it.
+before any of them is timed, since what builds beside a kernel disturbs it. The fastest ones of a task are then timed
+in turns: the least of many noisy latencies would be too small, and labels are relative to it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from tilewright.tuning.task_scheduler import WeightedTask, deployed_context
 
 SLICE = 32
 """So many programs are built and timed together, and then written: what a killed run loses at most."""
+NUM_COMPARED, COMPARED_WITHIN, COMPARED_TURNS = 8, 1.25, 3
+"""So many of the fastest programs of a task, none slower than so many times the best, are timed again in turns."""
 SHARED = "shared"
 """The origin of programs that were measured on another device before."""
 MEASURING = MeasureOptions(contender_factor=math.inf, hopeless_factor=5.0)
@@ -204,7 +207,8 @@ class _Collector:
     def _round(self, job: _Job, found: _Slice, again: float, on_progress: Callable[[CollectProgress], None]) -> Round:
         def take(index: int, measurement: Measurement) -> None:
             found.take(index, measurement)
-            self._statuses[measurement.status] += 1
+            if found.adds:
+                self._statuses[measurement.status] += 1
             on_progress(self._progress(job, again))
 
         return Round(found.batch, take, lambda _: job.save())
@@ -213,6 +217,8 @@ class _Collector:
         """Of each task what is missing; after that, second measurements."""
         for job in self._jobs:
             for found in job.slices():
+                yield job, found
+            for found in job.comparison():
                 yield job, found
             job.forget()
         for job in self._jobs:
@@ -236,10 +242,11 @@ class _Collector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Slice:
-    """Programs that are measured together; `take` is told of each result."""
+    """Programs that are measured together; `take` is told of each result. It `adds` measurements, or mends some."""
 
     batch: Batch
     take: Callable[[int, Measurement], None]
+    adds: bool = True
 
 
 class _Job:
@@ -267,6 +274,7 @@ class _Job:
         self._late: list[Choice] = []
         self._new: list[tuple[Candidate, str, Measurement]] = []
         self._new_again: list[tuple[int, float | None]] = []
+        self._compared: dict[int, Measurement] = {}
         self._num_again: int | None = None  # second measurements that there will be, once it is known
         self._sketches: list[Sketch] = []
 
@@ -299,6 +307,24 @@ class _Job:
 
         return _Slice(self._batch([candidate for candidate, _ in choices]), take)
 
+    def comparison(self) -> Iterator[_Slice]:
+        """The fastest programs in turns, unless that was done since the last program came."""
+        if self.programs.num_compared == len(self.programs):
+            return
+        numbers = self.programs.fastest(NUM_COMPARED, COMPARED_WITHIN)
+        if len(numbers) < 2:
+            return
+
+        told: dict[int, Measurement] = {}
+
+        def take(index: int, measurement: Measurement) -> None:
+            told[numbers[index]] = measurement
+            if len(told) == len(numbers):
+                self._compared = told
+
+        candidates = [self.programs.candidate(number) for number in numbers]
+        yield _Slice(self._batch(candidates, COMPARED_TURNS), take, adds=False)
+
     def slices_again(self, share: float) -> Iterator[_Slice]:
         """Some of the programs that ran; the same ones, and more, when there are more programs."""
         drawn = np.random.default_rng([self._seed, _number(self.task)]).random(len(self.programs)) < share
@@ -314,19 +340,21 @@ class _Job:
 
         return _Slice(self._batch([self.programs.candidate(number) for number in numbers]), take)
 
-    def _batch(self, candidates: Sequence[Candidate]) -> Batch:
+    def _batch(self, candidates: Sequence[Candidate], turns: int | None = None) -> Batch:
         traces = tuple(candidate.trace for candidate in candidates)
-        return Batch(self.task, traces, self._context, self.programs.best_latency_s)
+        return Batch(self.task, traces, self._context, self.programs.best_latency_s, turns)
 
     def save(self) -> None:
         """Write what was measured since."""
-        if not self._new and not self._new_again:
+        if not self._new and not self._new_again and not self._compared:
             return
         candidates, origins, measurements = zip(*self._new, strict=True) if self._new else ((), (), ())
         self.programs = self.programs.with_measured(candidates, origins, measurements).with_again(
             [number for number, _ in self._new_again], [latency_s for _, latency_s in self._new_again]
         )
-        self._new, self._new_again = [], []
+        if self._compared:
+            self.programs = self.programs.with_compared(list(self._compared), list(self._compared.values()))
+        self._new, self._new_again, self._compared = [], [], {}
         self.programs.write(self._part.path, self.task, str(self._context))
 
     def forget(self) -> None:

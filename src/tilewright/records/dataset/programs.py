@@ -42,7 +42,8 @@ class TaskPrograms:
 
     `rows[program]` has the choices of the knobs of `sketches[sketch[program]]`. A failure has a status and no latency,
     which is NaN. `num_runs` tells in how many samples a program was timed: the hopeless ones in a single one.
-    `again_s` is the latency of a second measurement, in a turn of its own, of those that have one.
+    `again_s` is the latency of a second measurement, in a turn of its own, of those that have one. The fastest of
+    the first `num_compared` programs were timed in turns, and have the latencies of those.
     """
 
     sketches: tuple[Sketch, ...] = ()
@@ -56,6 +57,7 @@ class TaskPrograms:
     latencies_s: Floats = field(default_factory=lambda: np.zeros(0))
     again_s: Floats = field(default_factory=lambda: np.zeros(0))
     origins: tuple[str, ...] = ()
+    num_compared: int = 0
 
     def __len__(self) -> int:
         return len(self.sketch)
@@ -115,7 +117,26 @@ class TaskPrograms:
             np.concatenate([self.latencies_s, times]),
             np.concatenate([self.again_s, np.full(len(candidates), np.nan)]),
             names,
+            self.num_compared,
         )
+
+    def fastest(self, num: int, within: float) -> list[int]:
+        """Up to `num` programs, the fastest first, none slower than `within` times the best."""
+        best_s = self.best_latency_s
+        if best_s is None:
+            return []
+        times = np.where(self.is_valid, self.latencies_s, np.inf)
+        order = np.argsort(times, kind="stable")[:num]
+        return [int(program) for program in order if times[program] <= within * best_s]
+
+    def with_compared(self, programs: Sequence[int], measurements: Sequence[Measurement]) -> TaskPrograms:
+        """The same with the latencies of a comparison; a program that failed there keeps the one that it had."""
+        latencies_s, num_runs = self.latencies_s.copy(), self.num_runs.copy()
+        for program, measurement in zip(programs, measurements, strict=True):
+            if measurement.latency_s is not None:
+                latencies_s[program] = measurement.latency_s
+                num_runs[program] = min(len(measurement.runs_s), _MOST_RUNS)
+        return replace(self, latencies_s=latencies_s, num_runs=num_runs, num_compared=len(self))
 
     def with_again(self, programs: Sequence[int], latencies_s: Sequence[float | None]) -> TaskPrograms:
         """The same with second latencies of some programs; None leaves one as it is."""
@@ -132,6 +153,7 @@ class TaskPrograms:
             "context": context,
             "origins": list(self.origins),
             "statuses": list(STATUSES),
+            "num_compared": self.num_compared,
             **sketches_to_json(self.sketches),
         }
         columns = np.stack([self.sketch, self.origin, self.status, self.num_runs], axis=1)
@@ -171,6 +193,7 @@ class TaskPrograms:
             times[:, 0],
             times[:, 1],
             tuple(origins),
+            _num_compared(path, header, num),
         )
         _check_rows(path, found)
         _check_times(path, found)
@@ -199,6 +222,13 @@ def _words(path: Path, header: dict[str, Any], name: str) -> list[str]:
     found = header.get(name)
     if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
         raise broken(path, f"{name} must be a list of words, got {shown(found)}")
+    return found
+
+
+def _num_compared(path: Path, header: dict[str, Any], num_programs: int) -> int:
+    found = header.get("num_compared", 0)  # nothing was compared by the first version that wrote such files
+    if type(found) is not int or not 0 <= found <= num_programs:
+        raise broken(path, f"num_compared is a number of its {num_programs} programs, got {shown(found)}")
     return found
 
 
