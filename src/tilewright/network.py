@@ -6,8 +6,10 @@ What compiles and tunes is imported when it is needed: a process that only runs 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, overload
 
 from tilewright.arguments import seconds, whole_number
 from tilewright.deploy.artifact import MAGIC, SUFFIX, is_artifact, load, save
-from tilewright.deploy.compiled import CompiledModel
+from tilewright.deploy.compiled import CompiledModel, NativeStep
 from tilewright.deploy.program import FallbackFactory
 from tilewright.deploy.providers import Provider, check_providers, threads_of
 from tilewright.deploy.session import Session
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from tilewright.measure import Context
     from tilewright.partition import Partition
     from tilewright.records import Record, RecordedPrograms
+    from tilewright.schedule import Trace
     from tilewright.search import SearchStrategy
     from tilewright.tuning.task_scheduler import NetworkProgress, NetworksResult, Objective
 
@@ -64,6 +67,8 @@ ZOO = "zoo:"
 
 # Runs of a network to know its latency before it is tuned.
 _REPEATS = 5
+# How long its finalists run in turns in the end: of a budget a part, or so many seconds.
+_FINALS_SHARE, _FINALS_S = 0.05, 5.0
 
 # --- reading and cutting ----------------------------------------------------------------------------------------------
 
@@ -395,10 +400,21 @@ def tune_network(
         search=search,
         cost_model=cost_model,
     )
-    result = scheduler.tune(trials, records=records, budget_s=budget_s, on_progress=on_progress)
-    known = [task.best for task in result.tasks if task.best is not None] if records is None else records
-    found = [job.finish(result, known, chosen_context) for job in jobs]
+    with _file_for(records) as path:
+        result = scheduler.tune(trials, records=path, budget_s=budget_s, on_progress=on_progress)
+        finals_s = _FINALS_S if budget_s is None else min(_FINALS_S, _FINALS_SHARE * budget_s)
+        found = [job.finish(result, path, chosen_context, finals_s) for job in jobs]
     return found if isinstance(network, list | tuple) else found[0]
+
+
+@contextmanager
+def _file_for(records: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str]]:
+    """The file of the records; without one, one for the time of the run."""
+    if records is not None:
+        yield records
+        return
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        yield os.path.join(folder, "records.jsonl")
 
 
 def _check_effort(trials: int | None, budget_s: float | None) -> None:
@@ -425,6 +441,7 @@ class _Tuning:
 
         self.name = name
         self.partition = partition_network(source, shapes)
+        self._target, self._threads, self._report = target, threads, on_compile
         self._compile = partial(
             compile_partition, self.partition, target=target, threads=threads, on_progress=on_compile
         )
@@ -439,13 +456,48 @@ class _Tuning:
         session = InferenceSession(self.untuned.model)
         return measure(lambda: session.run(None, self._inputs), repeats=_REPEATS).median_s
 
-    def finish(self, result: NetworksResult, records: Records, context: Context | None) -> TunedNetwork:
+    def finish(
+        self, result: NetworksResult, records: str | os.PathLike[str], context: Context | None, finals_s: float
+    ) -> TunedNetwork:
         """Compile it with what was found, and run both in turns. Where no task has a kernel nothing was tuned."""
         from tilewright.deploy.choice import compare
 
+        if result.num_new_trials:
+            self._settle(records, context, finals_s)
         tuned = self._compile(records=records, context=context) if self.partition.tasks else self.untuned
         sessions = InferenceSession(self.untuned.model), InferenceSession(tuned.model)
         return TunedNetwork(self.name, self.untuned, tuned, compare(*sessions, self._inputs), result)
+
+    def _settle(self, records: str | os.PathLike[str], context: Context | None, finals_s: float) -> None:
+        """Programs of a task that are close to its best are compared inside the network, and recorded in that order."""
+        from tilewright.deploy.finals import settle
+        from tilewright.records import RecordLog
+
+        tasks = {weighted.task.hash: weighted.task for weighted in self.partition.tasks}
+        programs = recorded_programs(self.partition, records, self._target, self._threads, context)
+        ranked = settle(programs, list(tasks), self._compile_with, self._profile, finals_s)
+        log = RecordLog(records)
+        for digest, finalists in ranked.items():
+            log.extend(finalists, tasks[digest])
+
+    def _compile_with(self, programs: Mapping[str, Trace]) -> CompiledModel:
+        from tilewright.deploy.compilation import compile_model
+        from tilewright.tuning.untuned import default_trace
+
+        best_guess = partial(default_trace, target=self._target, threads=self._threads)
+        return compile_model(
+            self.partition, programs, self._target, self._threads, default_trace=best_guess, on_progress=self._report
+        )
+
+    def _profile(self, model: CompiledModel) -> Callable[[], list[float]]:
+        session = InferenceSession(model)
+        kernels = [isinstance(step, NativeStep) for step in model.steps for _ in getattr(step, "calls", (step,))]
+
+        def profile() -> list[float]:
+            times = session.profile(self._inputs)
+            return [entry.seconds for entry, is_kernel in zip(times, kernels, strict=True) if is_kernel]
+
+        return profile
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

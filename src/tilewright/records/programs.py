@@ -34,6 +34,7 @@ class RecordedPrograms:
         known = by_speed((record for record in records if is_translatable(names, record)), context)
         self.num_known = len(known)
         self._task = task
+        self._known = known
         self._waiting = iter(known[:_MOST_TRIED])
         self.best: Record | None = None
         self._take_next()
@@ -43,6 +44,26 @@ class RecordedPrograms:
         if self.best is not None:
             warn_of_unusable([(self.best, error)])
             self._take_next()
+
+    def close(self, num: int, within: float) -> list[Record]:
+        """Up to `num` programs that can be used, `best` first, none slower than `within` times it in its context."""
+        if self.best is None:
+            return []
+        found = [self.best]
+        limit_s = within * self.best.rank_s
+        for record in self._known[:_MOST_TRIED]:
+            if len(found) >= num:
+                break
+            is_near = record.context == self.best.context and self.best.rank_s <= record.rank_s <= limit_s
+            if is_near and (other := self._usable(record)) is not None and other.trace != self.best.trace:
+                found.append(other)
+        return found
+
+    def _usable(self, record: Record) -> Record | None:
+        try:
+            return applicable(self._task, record)
+        except TilewrightError:
+            return None
 
     def _take_next(self) -> None:
         self.best = None

@@ -76,6 +76,8 @@ class NetworksResult:
     latencies_s: dict[str, float]
     num_trials: int
     elapsed_s: float
+    num_new_trials: int = 0
+    """Those of this run alone."""
 
     def __repr__(self) -> str:
         networks = ", ".join(f"{name} {latency_s * 1e3:.4g} ms" for name, latency_s in self.latencies_s.items())
@@ -212,7 +214,9 @@ class _Run:
         tasks = tuple(TunedTask(job.task, job.best, job.latency_s, job.num_trials) for job in self.jobs)
         names = (network.name for network in self.scheduler.networks)
         latencies_s = dict(zip(names, self.latencies_s, strict=True))
-        return NetworksResult(self.scheduler.networks, tasks, latencies_s, self.num_trials, self.elapsed_s)
+        return NetworksResult(
+            self.scheduler.networks, tasks, latencies_s, self.num_trials, self.elapsed_s, self.num_new
+        )
 
     @property
     def elapsed_s(self) -> float:
