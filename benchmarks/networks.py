@@ -26,7 +26,14 @@ from benchmarks.timing import METHOD as TURNS
 from benchmarks.tuned_network import Point, close_after_s, tune_network
 from tilewright.cli.comparison import check_agreement
 from tilewright.errors import TilewrightError
-from tilewright.network import InferenceSession, compile_partition, name_of, partition_network, read_network
+from tilewright.network import (
+    InferenceSession,
+    compare_inside,
+    compile_partition,
+    name_of,
+    partition_network,
+    read_network,
+)
 from tilewright.partition import Partition
 from tilewright.peers import NetworkPeer, network_peer, settle_s, take_turns
 from tilewright.runtime import Timing
@@ -91,15 +98,28 @@ def run(network: str, options: argparse.Namespace) -> Row:
     row = Row(network, options.threads, options.budget)
     target = Target.native()
     records = options.records / f"{name_of(network)}.jsonl"
+    num_bytes_before = _num_bytes(records)
     try:
         partition, points = tune_network(
             name_of(network), partial(partition_network, network), records,
             budget_s=options.budget, target=target, threads=options.threads, seed=options.seed,
         )  # fmt: skip
         row = _with_tuning(row, len(partition.tasks), points)
+        if _num_bytes(records) != num_bytes_before:
+            compare_finalists(network, partition, records, target, options.threads)
         return _with_timings(row, measure(network, partition, records, target, options.threads, options.rounds))
     except (TilewrightError, WrongResultError) as error:
         return replace(row, failure=str(error).splitlines()[0])
+
+
+def compare_finalists(network: str, partition: Partition, records: Path, target: Target, threads: int) -> None:
+    """The finals inside the network, as `tune_network` ends."""
+    model = compile_partition(partition, str(records), target, threads).model
+    compare_inside(partition, records, target, threads, inputs_for(model.input_types, read_network(network)))
+
+
+def _num_bytes(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def measure(

@@ -463,41 +463,47 @@ class _Tuning:
         from tilewright.deploy.choice import compare
 
         if result.num_new_trials:
-            self._settle(records, context, finals_s)
+            compare_inside(
+                self.partition, records, self._target, self._threads, self._inputs, context, finals_s, self._report
+            )
         tuned = self._compile(records=records, context=context) if self.partition.tasks else self.untuned
         sessions = InferenceSession(self.untuned.model), InferenceSession(tuned.model)
         return TunedNetwork(self.name, self.untuned, tuned, compare(*sessions, self._inputs), result)
 
-    def _settle(self, records: str | os.PathLike[str], context: Context | None, finals_s: float) -> None:
-        """Programs of a task that are close to its best are compared inside the network, and recorded in that order."""
-        from tilewright.deploy.finals import settle
-        from tilewright.records import RecordLog
 
-        tasks = {weighted.task.hash: weighted.task for weighted in self.partition.tasks}
-        programs = recorded_programs(self.partition, records, self._target, self._threads, context)
-        ranked = settle(programs, list(tasks), self._compile_with, self._profile, finals_s)
-        log = RecordLog(records)
-        for digest, finalists in ranked.items():
-            log.extend(finalists, tasks[digest])
+def compare_inside(
+    partition: Partition,
+    records: str | os.PathLike[str],
+    target: Target,
+    threads: int,
+    inputs: Mapping[str, Any],
+    context: Context | str | None = None,
+    budget_s: float = _FINALS_S,
+    on_progress: Progress | None = None,
+) -> None:
+    """Compare programs that are close to the best of their task inside the network, and record them in that order.
 
-    def _compile_with(self, programs: Mapping[str, Trace]) -> CompiledModel:
-        from tilewright.deploy.compilation import compile_model
-        from tilewright.tuning.untuned import default_trace
+    For about `budget_s` seconds after compiling, of which `on_progress` is told.
+    """
+    from tilewright.deploy.compilation import compile_model
+    from tilewright.deploy.finals import settle
+    from tilewright.records import RecordLog
+    from tilewright.tuning.untuned import default_trace
 
-        best_guess = partial(default_trace, target=self._target, threads=self._threads)
-        return compile_model(
-            self.partition, programs, self._target, self._threads, default_trace=best_guess, on_progress=self._report
-        )
+    def compiled_with(programs: Mapping[str, Trace]) -> CompiledModel:
+        best_guess = partial(default_trace, target=target, threads=threads)
+        return compile_model(partition, programs, target, threads, default_trace=best_guess, on_progress=on_progress)
 
-    def _profile(self, model: CompiledModel) -> Callable[[], list[float]]:
+    def profile_of(model: CompiledModel) -> Callable[[], list[float]]:
         session = InferenceSession(model)
-        kernels = [isinstance(step, NativeStep) for step in model.steps for _ in getattr(step, "calls", (step,))]
+        is_kernel = [isinstance(step, NativeStep) for step in model.steps for _ in getattr(step, "calls", (step,))]
+        return lambda: [entry.seconds for entry, own in zip(session.profile(inputs), is_kernel, strict=True) if own]
 
-        def profile() -> list[float]:
-            times = session.profile(self._inputs)
-            return [entry.seconds for entry, is_kernel in zip(times, kernels, strict=True) if is_kernel]
-
-        return profile
+    tasks = {weighted.task.hash: weighted.task for weighted in partition.tasks}
+    programs = recorded_programs(partition, records, target, threads, context)
+    log = RecordLog(records)
+    for digest, ranked in settle(programs, list(tasks), compiled_with, profile_of, budget_s).items():
+        log.extend(ranked, tasks[digest])
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
