@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.references import Array
-from tilewright import workloads
+from tilewright import workloads, zoo
+from tilewright.network import ZOO, partition_network
 from tilewright.runtime import Kernel
 from tilewright.te import Task, random_inputs
 from tilewright.tuning.tuner import Progress, TuneResult, tune
@@ -34,6 +35,15 @@ def file_name(workload: str, suffix: str = ".jsonl") -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", workload) + suffix
 
 
+def task_of(case: str) -> Task:
+    """The task of a workload, or of a network: `resnet50/2` has the second largest share of its arithmetic."""
+    network, _, number = case.partition("/")
+    if network not in zoo.names():
+        return workloads.parse(case)
+    tasks = sorted(partition_network(f"{ZOO}{network}").tasks, key=lambda found: -found.weight * found.task.flop)
+    return tasks[int(number) - 1].task
+
+
 def tune_workload(
     workload: str,
     records: Path,
@@ -44,14 +54,31 @@ def tune_workload(
     on_progress: Callable[[Progress], None] | None = None,
 ) -> TuneResult:
     """What tuning finds with so many trials; those that `records` holds already are not made again."""
+    task = workloads.parse(workload)
+    return tune_task(task, records, trials, threads, seed, search, workload, on_progress=on_progress)
+
+
+def tune_task(
+    task: Task,
+    records: Path,
+    trials: int,
+    threads: int,
+    seed: int = 0,
+    search: str = "evolutionary",
+    name: str = "",
+    cost_model: str = "boosted-trees",
+    on_progress: Callable[[Progress], None] | None = None,
+) -> TuneResult:
+    """The same of a task, with a cost model by its name or file."""
     return tune(
-        workloads.parse(workload),
+        task,
         trials=trials,
         records=records,
         seed=seed,
         threads=threads,
         search=search,
-        workload=workload,
+        cost_model=cost_model,
+        workload=name,
         on_progress=on_progress,
     )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from benchmarks import ablation, networks, operators, sample_efficiency, scoring, tuning
+from benchmarks import ablation, networks, operators, sample_efficiency, scoring, tuned, tuning
 from benchmarks.limited_space import limited_space
 from benchmarks.operators import Row
 from benchmarks.tuning import Case, Quoted
@@ -76,6 +77,21 @@ def test_sample_efficiency_compares_both_searches(tmp_path: Path, capsys: pytest
     (case,) = json.loads(capsys.readouterr().out)["cases"]
     assert case["ratio"] == pytest.approx(case["seeds"][0]["random_ms"] / case["seeds"][0]["evolutionary_ms"])
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_those_that_led_a_search_are_each_the_fastest_until_then(tmp_path: Path) -> None:
+    result = tuned.tune_workload("gmm:16x16x16", tmp_path / "records.jsonl", trials=6, threads=1)
+    leaders = sample_efficiency.leaders_of(result)
+    latencies_s = [record.rank_s for record in result.records]
+    expected = [n for n in range(1, 7) if latencies_s[n - 1] < min(latencies_s[: n - 1], default=math.inf)]
+    assert list(leaders) == sorted({*expected, 6})
+    assert leaders[6] == result.best.trace
+
+
+def test_a_case_may_be_a_task_of_a_network() -> None:
+    first, second = tuned.task_of("bert_tiny/1"), tuned.task_of("bert_tiny/2")
+    assert first.hash != second.hash
+    assert tuned.task_of("gmm:16x16x16").hash == workloads.parse("gmm:16x16x16").hash
 
 
 def test_ablation_has_a_curve_for_every_variant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
