@@ -36,12 +36,14 @@ def test_labels_are_relative_to_the_best_of_the_same_task_device_and_context() -
             Measured(programs(GEMM[1], 2), times(1.0, np.inf)),
             Measured(programs(SOFTMAX[0], 1), times(8.0)),
             Measured(programs(GEMM[0], 1), times(10.0), context="cold-9M"),
-            Measured(programs(elsewhere[0], 1), times(20.0)),
+            Measured(programs(elsewhere[0], 1), times(20.0), device="elsewhere"),
         )
     )
     examples = dataset.encoded(StatementEncoder())
     np.testing.assert_array_equal(examples.labels, [0.25, 0.5, 1.0, 0.0, 1.0, 1.0, 1.0])
     np.testing.assert_array_equal(examples.tasks, [0, 0, 0, 0, 1, 2, 3])
+    np.testing.assert_array_equal(examples.devices, [0, 0, 0, 0, 0, 0, 1])
+    assert examples.device_names == ("", "elsewhere")
     assert (len(dataset), dataset.num_valid) == (7, 6)
 
 

@@ -127,9 +127,12 @@ class Dataset:
     def encoded(self, encoder: Encoder) -> Examples:
         """What a model with this encoder learns from. Labels are relative to the best of each subject."""
         values = [group.encoded(encoder) for group in self.groups]
-        numbers: dict[Hashable, int] = {}
-        tasks = [numbers.setdefault(group.subject, len(numbers)) for group in self.groups]
-        return Examples.of_groups(values, [group.latencies_s for group in self.groups], tasks)
+        return Examples.of_groups(
+            values,
+            [group.latencies_s for group in self.groups],
+            [group.subject for group in self.groups],
+            [group.device for group in self.groups],
+        )
 
 
 def _grouped(candidates: Sequence[Candidate], latencies_s: Sequence[float | None], context: str) -> Iterable[Measured]:
