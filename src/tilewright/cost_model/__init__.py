@@ -15,6 +15,7 @@ from tilewright.cost_model.metrics import (
     mean_over_tasks,
     pairwise_accuracy,
     peak_score,
+    top_k_latency_s,
     top_k_recall,
 )
 from tilewright.cost_model.random import RandomModel
@@ -38,5 +39,6 @@ __all__ = [
     "names",
     "pairwise_accuracy",
     "peak_score",
+    "top_k_latency_s",
     "top_k_recall",
 ]

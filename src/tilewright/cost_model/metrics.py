@@ -1,6 +1,8 @@
 """How good a ranking is. Scores rank candidates of one task; labels are their true throughput, higher is better.
 
-`mean_over_tasks` takes any of these to a dataset of several tasks.
+`mean_over_tasks` takes any of these to a dataset of several tasks. `top_k_latency_s` speaks of seconds, of which those
+of the tasks of a network add up: TLP's top-k score of a network is the sum of its tasks' best latencies over the sum of
+what a model finds.
 """
 
 from __future__ import annotations
@@ -53,6 +55,32 @@ def peak_score(scores: Floats, labels: Floats, k: int) -> float:
     return float(labels[_best(scores, k)].max() / best) if best > 0 else 1.0
 
 
+def top_k_latency_s(scores: Floats, latencies_s: Floats, k: int) -> float:
+    """The latency of the fastest of the k candidates with the highest scores.
+
+    Of candidates with the same score any may be among the k, so it is the mean over all ways to take them: a model
+    that tells nothing apart finds what a blind choice finds. A failure, whose latency is infinite, is never what is
+    found; where all k failed, the slowest candidate that ran stands for them.
+
+    >>> top_k_latency_s(np.array([3.0, 1.0, 2.0]), np.array([4.0, 1.0, np.inf]), k=2)
+    4.0
+    >>> top_k_latency_s(np.zeros(3), np.array([4.0, 1.0, np.inf]), k=1)
+    3.0
+    """
+    k = _check(scores, latencies_s, k)
+    if not np.isfinite(scores).all():
+        raise UsageError(f"scores are finite numbers, got {scores[~np.isfinite(scores)][0]}; mend the model")
+    ran = latencies_s[np.isfinite(latencies_s)]
+    if len(ran) == 0:
+        raise UsageError("at least one candidate ran, got failures alone; leave the task out")
+    # Whoever fails is as slow as the slowest: so it is found only where nothing else is.
+    times = np.where(np.isfinite(latencies_s), latencies_s, ran.max())
+    last = np.sort(scores)[-k]
+    sure, tied = times[scores > last], np.sort(times[scores == last])
+    found = np.minimum(tied, sure.min(initial=np.inf))
+    return float(found @ _chances_of_the_least(len(tied), k - len(sure)))
+
+
 def average_peak_score(scores: Floats, labels: Floats, k: int) -> float:
     """The mean of `peak_score` for 1 to k: how soon a good candidate comes up, not only whether."""
     k = _check(scores, labels, k)
@@ -70,6 +98,13 @@ def mean_over_tasks(
     ids, counts = np.unique(tasks, return_counts=True)
     values = [metric(scores[tasks == task], labels[tasks == task]) for task in ids]
     return float(np.average(values, weights=counts))
+
+
+def _chances_of_the_least(num: int, taken: int) -> Floats:
+    """For each of `num` things in order, how likely it is the first of `taken` different ones drawn blindly."""
+    places = np.arange(1, num, dtype=np.float64)
+    passed_over = np.maximum(num - places - taken + 1, 0) / (num - places)
+    return np.cumprod(np.concatenate([[taken / num], passed_over]))
 
 
 def _best(values: Floats, k: int) -> NDArray[np.int64]:
