@@ -83,11 +83,12 @@ def test_equal_scores_give_the_mean_over_all_ways_to_take_them(seed: int, k: int
     latencies_s[rng.random(7) < 0.2] = np.inf
     latencies_s[0] = 3.0
     as_counted = np.where(np.isfinite(latencies_s), latencies_s, latencies_s[np.isfinite(latencies_s)].max())
-    found = []
-    for order in itertools.permutations(range(7)):
-        ranked = sorted(order, key=lambda candidate: -scores[candidate])
-        found.append(as_counted[ranked[:k]].min())
-    assert top_k_latency_s(scores, latencies_s, k) == pytest.approx(np.mean(found))
+    taken = [sorted(order, key=lambda n: -scores[n])[:k] for order in itertools.permutations(range(7))]
+    expected_s = np.mean([as_counted[chosen].min() for chosen in taken])
+    assert top_k_latency_s(scores, latencies_s, k) == pytest.approx(expected_s)
+    labels = 1 / latencies_s
+    peak = np.mean([labels[chosen].max() for chosen in taken]) / labels.max()
+    assert peak_score(scores, labels, k) == pytest.approx(peak)
 
 
 def test_the_order_of_the_candidates_does_not_matter() -> None:
