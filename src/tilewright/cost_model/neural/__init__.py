@@ -7,5 +7,6 @@ with options here and a network in `modules/`, both in files of one name.
 
 from tilewright.cost_model.neural.mlp import Mlp
 from tilewright.cost_model.neural.model import NeuralModel
+from tilewright.cost_model.neural.tree_gru import TreeGru
 
-__all__ = ["Mlp", "NeuralModel"]
+__all__ = ["Mlp", "NeuralModel", "TreeGru"]
