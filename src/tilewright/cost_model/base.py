@@ -37,8 +37,11 @@ class CostModel(ABC):
 
     name: ClassVar[str]
     """What the model is called on the command line and in files."""
-    encoder: ClassVar[Encoder]
-    """What it reads of a program."""
+
+    @property
+    @abstractmethod
+    def encoder(self) -> Encoder:
+        """What it reads of a program: of the class, or as the options say."""
 
     @property
     @abstractmethod
@@ -92,11 +95,7 @@ class CostModel(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write options and what was learned. A file that is there already is replaced in one step."""
         header = {"format": FORMAT, "version": FORMAT_VERSION, "model": self.name, "options": self.options}
-        arrays = {_HEADER: text_array(json.dumps(header)), **self._state()}
-        partial = Path(f"{os.fspath(path)}.partial")
-        with open(partial, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        partial.replace(path)
+        write_arrays(path, header, self._state())
 
     @classmethod
     def load(cls: type[_Model], path: str | os.PathLike[str]) -> _Model:
@@ -129,8 +128,23 @@ def text_array(text: str) -> NDArray[np.uint8]:
     return np.frombuffer(text.encode(), np.uint8)
 
 
+def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
+    partial = Path(f"{os.fspath(path)}.partial")
+    with open(partial, "wb") as file:
+        np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})
+    partial.replace(path)
+
+
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays of a cost model's file."""
+    return read_arrays(path, "a cost model", FORMAT, FORMAT_VERSION, "save the model again")
+
+
+def read_arrays(
+    path: str | os.PathLike[str], kind: str, format_name: str, version: int, remedy: str
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays that `write_arrays` wrote, which have to be of that format."""
     what = os.fspath(path)
     try:
         with open(path, "rb") as file:
@@ -141,12 +155,12 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, N
                 arrays = {name: members[name] for name in members.files}
         header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
     except FileNotFoundError:
-        raise UsageError(f"a cost model is read from a file, but {what} is not there; check the path") from None
+        raise UsageError(f"{kind} is read from a file, but {what} is not there; check the path") from None
     except (ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{what} is not the file of a cost model: {error}; save the model again") from error
-    if header.get("format") != FORMAT or header.get("version") != FORMAT_VERSION:
+        raise UsageError(f"{what} is not the file of {kind}: {error}; {remedy}") from error
+    if header.get("format") != format_name or header.get("version") != version:
         raise UsageError(
-            f"a cost model's file has format {FORMAT} version {FORMAT_VERSION}, got {header.get('format')} "
-            f"version {header.get('version')} in {what}; save the model again with this version"
+            f"the file of {kind} has format {format_name} version {version}, got {header.get('format')} "
+            f"version {header.get('version')} in {what}; {remedy} with this version"
         )
     return header, arrays

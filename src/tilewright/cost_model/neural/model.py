@@ -1,0 +1,197 @@
+"""The base of cost models that are networks: options, training, prediction without torch, and the file."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.arguments import whole_number
+from tilewright.cost_model.base import CostModel
+from tilewright.cost_model.dataset import Dataset
+from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.neural.batches import row_bucket
+from tilewright.cost_model.neural.losses import LOSSES, RANK
+from tilewright.cost_model.neural.trained import TrainedNetwork
+from tilewright.errors import UsageError
+
+if TYPE_CHECKING:
+    from tilewright.cost_model.neural.modules.program_module import ProgramModule
+    from tilewright.cost_model.neural.training import Epoch, Objective, TrainingOptions
+
+
+@dataclass(kw_only=True, eq=False)
+class NeuralModel(CostModel):
+    """A network that torch trains and tilewright runs.
+
+    A subclass says which network (`_module`) and what it reads (`encoder`). `fit` begins with new weights, `update`
+    goes on from those that are there. Both take programs of any number of rows, which are filled up to a few sizes.
+    """
+
+    loss: str = RANK
+    """"rank" in lists of one subject, "rank-mixed" in lists of shuffled programs, or "mse" of the labels."""
+    epochs: int = 50
+    batch_size: int = 512
+    """Programs in a step; for "rank" the lists that reach this number."""
+    learning_rate: float = 7e-4
+    weight_decay: float = 1e-6
+    clip: float = 0.5
+    """The largest norm of a step's gradients."""
+    patience: int = 10
+    """Epochs without a better loss on held-out subjects after which training ends."""
+    validation_share: float = 0.1
+    """Of the subjects, those that training does not see: they choose the epoch."""
+    update_epochs: int = 4
+    update_learning_rate: float = 2e-4
+    seed: int = 0
+    num_threads: int = 1
+    """Of training."""
+
+    network_: TrainedNetwork | None = field(default=None, init=False, repr=False)
+
+    @abstractmethod
+    def _module(self, num_columns: int) -> ProgramModule:
+        """A new network in torch; its weights are drawn with torch's seed, which is set."""
+
+    @property
+    def _num_rows(self) -> int | None:
+        """The rows that the network reads, if it is of one size."""
+        return None
+
+    def _objective(self, examples: Examples) -> Objective:
+        """What training minimises, where a network does not give one score for each program."""
+        from tilewright.cost_model.neural.training import objective_of
+
+        return objective_of(self.loss)
+
+    def _scores(self, outputs: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Scores of programs, from what the network gives for each."""
+        return outputs.astype(np.float64)
+
+    # --- learning ---
+
+    @property
+    def is_fitted(self) -> bool:
+        return self.network_ is not None
+
+    def fit(
+        self,
+        dataset: Dataset,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+    ) -> None:
+        """Learn from scratch, or go on where an interrupted call with the same `checkpoint` ended.
+
+        The checkpoint is a file that is written after each epoch, and left there: remove it when the model is saved.
+        `on_epoch` is called after each epoch.
+        """
+        self.fit_examples(dataset.encoded(self.encoder), checkpoint=checkpoint, on_epoch=on_epoch)
+
+    def fit_examples(
+        self,
+        examples: Examples,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+    ) -> None:
+        self._check_options()
+        self._check_examples(examples)
+        import torch
+
+        from tilewright.cost_model.neural.training import train
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            module = self._module(examples.num_features)
+            module.set_scale(examples.values.mean(axis=0), examples.values.std(axis=0))
+            objective = self._objective(examples)
+            train(module, examples, self._training(), objective=objective, checkpoint=checkpoint, on_epoch=on_epoch)
+        self._take(module, examples)
+
+    def update_examples(self, examples: Examples) -> None:
+        """A few epochs with all of the data, from the weights that are there."""
+        if self.network_ is None:
+            self.fit_examples(examples)
+            return
+        self._check_options()
+        self._check_examples(examples)
+        import torch
+
+        from tilewright.cost_model.neural.training import train
+
+        self._check_columns(examples.num_features)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            module = self._module(examples.num_features)
+            module.load_state_dict({name: torch.from_numpy(array) for name, array in self.network_.weights.items()})
+            train(module, examples, self._training(is_update=True), objective=self._objective(examples))
+        self._take(module, examples)
+
+    def _training(self, is_update: bool = False) -> TrainingOptions:
+        from tilewright.cost_model.neural.training import TrainingOptions
+
+        return TrainingOptions(
+            loss=self.loss,
+            epochs=self.update_epochs if is_update else self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.update_learning_rate if is_update else self.learning_rate,
+            weight_decay=self.weight_decay,
+            clip=self.clip,
+            patience=self.patience,
+            # What is known of a task that is being tuned is too little to hold some back.
+            validation_share=0.0 if is_update else self.validation_share,
+            seed=self.seed,
+            num_threads=self.num_threads,
+        )
+
+    def _take(self, module: ProgramModule, examples: Examples) -> None:
+        """Keep what was learned; torch is not needed from here on."""
+        from tilewright.cost_model.neural.export import export
+
+        names = self.encoder.columns
+        is_encoded = len(names) == examples.num_features
+        self.network_ = TrainedNetwork(
+            export(module, examples.num_features, self._num_rows),
+            {name: tensor.detach().numpy().copy() for name, tensor in module.state_dict().items()},
+            names if is_encoded else tuple(map(str, range(examples.num_features))),
+        )
+
+    def _check_options(self) -> None:
+        if self.loss not in LOSSES:
+            raise UsageError(f"loss of the cost model {self.name} is one of {', '.join(LOSSES)}, got {self.loss!r}")
+        for name in ("epochs", "update_epochs", "batch_size", "patience", "num_threads"):
+            whole_number(name, getattr(self, name), least=1)
+
+    def _check_examples(self, examples: Examples) -> None:
+        if len(examples) == 0:
+            raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
+
+    def _check_columns(self, num_columns: int) -> None:
+        assert self.network_ is not None
+        if num_columns != len(self.network_.columns):
+            raise UsageError(
+                f"the cost model {self.name} has learned from {len(self.network_.columns)} features, got "
+                f"{num_columns}; fit it anew"
+            )
+
+    # --- predicting ---
+
+    def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
+        assert self.network_ is not None
+        self._check_columns(values.shape[2])
+        return self._scores(self.network_.run(values, self._num_rows or row_bucket(values.shape[1])))
+
+    # --- the file ---
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        return {} if self.network_ is None else self.network_.to_arrays()
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        if arrays:
+            self.network_ = TrainedNetwork.from_arrays(arrays)
