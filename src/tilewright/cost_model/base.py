@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost_model.array_file import NOT_ARRAYS, read_members
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
@@ -23,6 +24,7 @@ from tilewright.space import Population
 FORMAT = "tilewright-cost-model"
 FORMAT_VERSION = 1
 _HEADER = "header"
+_MAX_BYTES = 1 << 28  # more than any model has; what claims to be larger is not read
 
 _Model = TypeVar("_Model", bound="CostModel")
 
@@ -37,6 +39,9 @@ class CostModel(ABC):
 
     name: ClassVar[str]
     """What the model is called on the command line and in files."""
+
+    tasks_: tuple[str, ...] = dataclasses.field(default=(), init=False, repr=False)
+    """The hashes of the tasks that it learned from, if whoever trained it says so: what it is not to be tested on."""
 
     @property
     @abstractmethod
@@ -94,7 +99,13 @@ class CostModel(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write options and what was learned. A file that is there already is replaced in one step."""
-        header = {"format": FORMAT, "version": FORMAT_VERSION, "model": self.name, "options": self.options}
+        header = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "model": self.name,
+            "options": self.options,
+            "tasks": self.tasks_,
+        }
         write_arrays(path, header, self._state())
 
     @classmethod
@@ -106,9 +117,33 @@ class CostModel(ABC):
                 f"{os.fspath(path)} holds the cost model {header['model']}, not {cls.name}; "
                 f"tilewright.cost_model.load reads either"
             )
-        model = cls(**header["options"])
-        model._restore(arrays)
+        model = cls(**cls.checked_options(header["options"]))
+        model.tasks_ = tuple(header["tasks"])
+        try:
+            model._restore(arrays)
+        except (*NOT_ARRAYS, TypeError, IndexError, AttributeError) as error:
+            raise UsageError(
+                f"{os.fspath(path)} is not the file of a cost model: what {cls.name} has learned is not in it "
+                f"({error}); save the model again"
+            ) from error
         return model
+
+    @classmethod
+    def checked_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options for the constructor that came from outside: of its names, and of the kinds of its defaults."""
+        known = cls().options
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise UsageError(
+                f"the options of the cost model {cls.name} are {', '.join(known)}; got {', '.join(unknown)}"
+            )
+        for name, value in options.items():
+            if not _is_like(value, known[name]):
+                raise UsageError(
+                    f"the option {name} of the cost model {cls.name} is like {known[name]!r}, which is the default, "
+                    f"got {shown(value)}"
+                )
+        return dict(options)
 
     @abstractmethod
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -121,6 +156,17 @@ class CostModel(ABC):
     @abstractmethod
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `_state` gave."""
+
+
+def _is_like(value: object, default: object) -> bool:
+    """Whether a value may stand for the default of an option; one that may be None says nothing of its kind."""
+    if default is None:
+        return True
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(default, tuple):
+        return isinstance(value, list | tuple)
+    return type(value) is type(default)
 
 
 def text_array(text: str) -> NDArray[np.uint8]:
@@ -137,8 +183,17 @@ def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a cost model's file."""
-    return read_arrays(path, "a cost model", FORMAT, FORMAT_VERSION, "save the model again")
+    """The header, which has a model, options and tasks, and the arrays of a cost model's file."""
+    header, arrays = read_arrays(path, "a cost model", FORMAT, FORMAT_VERSION, "save the model again")
+    header.setdefault("tasks", [])
+    for name, kind in (("model", str), ("options", dict), ("tasks", list)):
+        if not isinstance(header.get(name), kind):
+            raise UsageError(
+                f"{os.fspath(path)} is not the file of a cost model: its header has {shown(header.get(name))} as "
+                f"{name}; save the model again"
+            )
+    header["tasks"] = [str(task) for task in header["tasks"]]
+    return header, arrays
 
 
 def read_arrays(
@@ -148,15 +203,16 @@ def read_arrays(
     what = os.fspath(path)
     try:
         with open(path, "rb") as file:
-            if not zipfile.is_zipfile(file):
-                raise zipfile.BadZipFile("it is not a .npz")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as members:
-                arrays = {name: members[name] for name in members.files}
+            content = file.read(_MAX_BYTES + 1)
+        arrays = {name: array.copy() for name, array in read_members(content, _MAX_BYTES).items()}
         header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
+        if not isinstance(header, dict):
+            raise ValueError(f"its header is {shown(header)}")
     except FileNotFoundError:
         raise UsageError(f"{kind} is read from a file, but {what} is not there; check the path") from None
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+    except OSError as error:
+        raise UsageError(f"{kind} is read from a file, but {what} cannot be read: {error.strerror}") from error
+    except NOT_ARRAYS as error:
         raise UsageError(f"{what} is not the file of {kind}: {error}; {remedy}") from error
     if header.get("format") != format_name or header.get("version") != version:
         raise UsageError(

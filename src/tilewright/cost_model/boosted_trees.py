@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.tree_checks import check_trees
 from tilewright.errors import UsageError
 from tilewright.features import Encoder, StatementEncoder
 
@@ -172,10 +173,11 @@ class BoostedTrees(CostModel):
         if "columns" not in arrays:
             return
         self.base_ = float(arrays["base"])
-        self.columns_ = arrays["columns"]
-        self.num_features_, self.num_fitted_, self.num_updates_ = arrays["counts"].tolist()
+        self.num_features_, self.num_fitted_, self.num_updates_ = map(int, arrays["counts"].tolist())
+        self.columns_ = _checked_columns(arrays["columns"], self.num_features_)
         if "trees_json" not in arrays:
             return
+        check_trees(arrays["trees_json"].tobytes(), len(self.columns_))
         import xgboost
 
         self.booster_ = xgboost.Booster()
@@ -193,3 +195,9 @@ class BoostedTrees(CostModel):
         rows = np.repeat(np.array([[0.0], [8.0]], np.float32), len(self.columns_), axis=1)
         scores: NDArray[np.float32] = self.booster_.inplace_predict(rows, predict_type="margin")
         return scores
+
+
+def _checked_columns(columns: NDArray[Any], num_features: int) -> NDArray[np.int64]:
+    if columns.ndim != 1 or columns.dtype.kind != "i" or np.any((columns < 0) | (columns >= num_features)):
+        raise ValueError(f"columns are numbers below {num_features}, got {columns.dtype} {list(columns.shape)}")
+    return columns.astype(np.int64)

@@ -26,11 +26,7 @@ def create(name: str, **options: Any) -> CostModel:
     RandomModel(seed=1)
     """
     model = _model(name)
-    known = model().options
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise UsageError(f"the options of the cost model {name} are {', '.join(known)}; got {', '.join(unknown)}")
-    return model(**options)
+    return model(**model.checked_options(options))
 
 
 def load(path: str | os.PathLike[str]) -> CostModel:
