@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.cost_model import CostModel
-from tilewright.cost_model.neural import TreeGru
+from tilewright.cost_model.neural import Atformer, TreeGru
 from tilewright.errors import UsageError
 from tilewright.testing.cost_model_checks import EncodedModelChecks
 
@@ -22,3 +22,13 @@ class TestTreeGru(EncodedModelChecks):
         small = TreeGru(max_nodes=5)
         with pytest.raises(UsageError, match="at most max_nodes=5 nodes"):
             small.fit_examples(self.examples(2))
+
+
+class TestAtformer(EncodedModelChecks):
+    def make(self) -> CostModel:
+        return Atformer(width=8, num_heads=2, epochs=2, seed=3)
+
+
+class TestAtformerWithTheDevice(EncodedModelChecks):
+    def make(self) -> CostModel:
+        return Atformer(reads_hardware=True, width=8, num_heads=2, epochs=2, seed=3)

@@ -5,8 +5,9 @@ makes ONNX of the result, `trained.py` holds and runs it, with what is plugged i
 with options here and a network in `modules/`, both in files of one name.
 """
 
+from tilewright.cost_model.neural.atformer import Atformer
 from tilewright.cost_model.neural.mlp import Mlp
 from tilewright.cost_model.neural.model import NeuralModel
 from tilewright.cost_model.neural.tree_gru import TreeGru
 
-__all__ = ["Mlp", "NeuralModel", "TreeGru"]
+__all__ = ["Atformer", "Mlp", "NeuralModel", "TreeGru"]
