@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright import UsageError
-from tilewright.cost_model import BoostedTrees, RandomModel, create, find, load, names
+from tilewright.cost_model import BoostedTrees, RandomModel, create, default, find, load, names
 from tilewright.cost_model.base import text_array
 
 
@@ -26,7 +26,7 @@ def test_models_are_made_by_name_and_loaded_whichever_they_are(name: str, tmp_pa
 
 
 def test_unknown_names_and_options_list_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="a cost model is one of boosted-trees, analytical, random, got 'xgb'"):
+    with pytest.raises(UsageError, match="a cost model is one of boosted-trees, analytical, random, .*, got 'xgb'"):
         create("xgb")
     with pytest.raises(UsageError, match="the options of the cost model random are seed; got sede"):
         create("random", sede=1)
@@ -41,6 +41,12 @@ def test_a_model_is_found_by_its_name_its_file_and_itself(name: str, tmp_path: P
     model.save(tmp_path / "model.npz")
     for path in (tmp_path / "model.npz", str(tmp_path / "model.npz")):
         assert find(path, seed=6).options == model.options
+
+
+def test_the_default_is_what_ships() -> None:
+    assert find("default").options == default().options
+    assert find("default").name == default().name
+    assert default().is_fitted
 
 
 def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from tilewright.cost_model.metrics import (
     top_k_recall,
 )
 from tilewright.cost_model.random import RandomModel
-from tilewright.cost_model.registry import create, find, load, names
+from tilewright.cost_model.registry import DEFAULT, create, default, find, load, names
 
 __all__ = [
+    "DEFAULT",
     "AnalyticalModel",
     "BoostedTrees",
     "CostModel",
@@ -33,6 +34,7 @@ __all__ = [
     "RandomModel",
     "average_peak_score",
     "create",
+    "default",
     "find",
     "load",
     "mean_over_tasks",
