@@ -5,7 +5,9 @@ makes ONNX of the result, `trained.py` holds and runs it, with what is plugged i
 with options here and a network in `modules/`, both in files of one name.
 """
 
+from tilewright.cost_model.neural.lstm import Lstm
 from tilewright.cost_model.neural.mlp import Mlp
 from tilewright.cost_model.neural.model import NeuralModel
+from tilewright.cost_model.neural.tlp import PublishedTlp, Tlp
 
-__all__ = ["Mlp", "NeuralModel"]
+__all__ = ["Lstm", "Mlp", "NeuralModel", "PublishedTlp", "Tlp"]
