@@ -8,10 +8,10 @@ import pytest
 from tilewright.cost_model import CostModel
 from tilewright.cost_model.neural import Atformer, TreeGru
 from tilewright.errors import UsageError
-from tilewright.testing.cost_model_checks import EncodedModelChecks
+from tilewright.testing.cost_model_checks import EncodedCostModelChecks
 
 
-class TestTreeGru(EncodedModelChecks):
+class TestTreeGru(EncodedCostModelChecks):
     def make(self) -> CostModel:
         return TreeGru(width=8, num_slots=2, max_nodes=24, epochs=2, seed=3)
 
@@ -24,11 +24,11 @@ class TestTreeGru(EncodedModelChecks):
             small.fit_examples(self.examples(2))
 
 
-class TestAtformer(EncodedModelChecks):
+class TestAtformer(EncodedCostModelChecks):
     def make(self) -> CostModel:
         return Atformer(width=8, num_heads=2, epochs=2, seed=3)
 
 
-class TestAtformerWithTheDevice(EncodedModelChecks):
+class TestAtformerWithTheDevice(EncodedCostModelChecks):
     def make(self) -> CostModel:
         return Atformer(reads_hardware=True, width=8, num_heads=2, epochs=2, seed=3)

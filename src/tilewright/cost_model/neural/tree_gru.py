@@ -27,14 +27,17 @@ class TreeGru(NeuralModel):
 
     name: ClassVar[str] = "tree-gru"
     encoder: ClassVar[Encoder] = LoopTreeEncoder()
+    reads_named_columns: ClassVar[bool] = True
 
     width: int = 128
     num_slots: int = 8
     max_nodes: int = 40
     """A program with more loops and statements than that is refused: the network has a step for each."""
 
-    @property
-    def _num_rows(self) -> int | None:
+    def _padded_rows(self, num_rows: int) -> int:
+        return self.max_nodes
+
+    def _exported_rows(self, examples: Examples) -> int | None:
         return self.max_nodes
 
     def _module(self, num_columns: int) -> ProgramModule:

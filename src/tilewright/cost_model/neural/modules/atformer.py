@@ -16,7 +16,7 @@ from torch import nn
 
 from tilewright.cost_model.neural.modules.blocks import AttentionBlock, Norm, forbidden
 from tilewright.cost_model.neural.modules.program_module import ScaledModule, Tensor
-from tilewright.cost_model.neural.modules.structure import parent_links
+from tilewright.cost_model.neural.modules.structure import parent_links, row_numbers
 
 
 class AtformerModule(ScaledModule):
@@ -43,7 +43,7 @@ class AtformerModule(ScaledModule):
         rows = self.embedding(self.scaled(values))
 
         # A loop or a buffer is in the group of its statement; all others are each in a group of its own.
-        groups = is_fine * parents + is_coarse * torch.arange(parents.shape[1], dtype=parents.dtype)
+        groups = is_fine * parents + is_coarse * row_numbers(parents)
         is_same = (groups.unsqueeze(2) == groups.unsqueeze(1)).to(values.dtype)
         rows = self.fine_block(rows, forbidden(is_same * mask.unsqueeze(1)))
         links = parent_links(parents, is_fine)
