@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # No branches, loops, random numbers or strings. What can make a value large is let in: its size is checked.
 OPERATORS = frozenset({
-    "Abs", "Add", "And", "Cast", "Clip", "Concat", "Constant", "ConstantOfShape", "Div", "Equal", "Erf", "Exp",
-    "Expand", "Flatten", "Gather", "GatherElements", "Gemm", "Greater", "GreaterOrEqual", "Identity",
+    "Abs", "Add", "And", "Cast", "Clip", "Concat", "Constant", "ConstantOfShape", "CumSum", "Div", "Equal", "Erf",
+    "Exp", "Expand", "Flatten", "Gather", "GatherElements", "Gemm", "Greater", "GreaterOrEqual", "Identity",
     "LayerNormalization", "Less", "LessOrEqual", "Log", "MatMul", "Max", "Min", "Mul", "Neg", "Not", "Or", "Pow",
     "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "ScatterElements", "Shape", "Sigmoid", "Slice",
     "Softmax", "Softplus", "Split", "Sqrt", "Squeeze", "Sub", "Tanh", "Tile", "Transpose", "Unsqueeze", "Where",

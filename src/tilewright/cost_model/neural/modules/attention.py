@@ -7,6 +7,7 @@ import math
 import torch
 from torch import nn
 
+from tilewright.cost_model.neural.modules.layers import stack
 from tilewright.cost_model.neural.modules.program_module import Tensor
 
 FAR_BELOW = -1e9
@@ -28,14 +29,44 @@ class Attention(nn.Module):  # type: ignore[misc]
             nn.init.zeros_(layer.bias)
 
     def forward(self, rows: Tensor, mask: Tensor | None = None) -> Tensor:
-        """With a mask [B, R], rows whose mask is 0 are not attended to."""
+        """With a mask [B, R], rows whose mask is 0 are not attended to; with one [B, R, R], each row has its own."""
         query, key, value = (self._heads(layer(rows)) for layer in (self.query, self.key, self.value))
         weights = query @ key.transpose(2, 3) * (1 / math.sqrt(self.head_width))
         if mask is not None:
-            weights = weights + ((1 - mask) * FAR_BELOW).unsqueeze(1).unsqueeze(1)
+            mask = mask.unsqueeze(1) if mask.dim() == 2 else mask
+            weights = weights + ((1 - mask) * FAR_BELOW).unsqueeze(1)
         taken = torch.softmax(weights, 3) @ value
         return self.output(taken.transpose(1, 2).flatten(2))
 
     def _heads(self, rows: Tensor) -> Tensor:
         """As [B, head, R, width of a head]."""
         return rows.reshape(rows.shape[0], -1, self.num_heads, self.head_width).transpose(1, 2)
+
+
+class Norm(nn.Module):  # type: ignore[misc]
+    """Layer normalisation over the last axis, in operations that fuse with their neighbours."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        centred = rows - rows.mean(-1, keepdim=True)
+        variance = (centred * centred).mean(-1, keepdim=True)
+        return centred / torch.sqrt(variance + 1e-5) * self.weight + self.bias
+
+
+class AttentionBlock(nn.Module):  # type: ignore[misc]
+    """Attention, then two layers for each row alone, each on normalised rows and added to what came in."""
+
+    def __init__(self, width: int, num_heads: int) -> None:
+        super().__init__()
+        self.attention_norm, self.layers_norm = Norm(width), Norm(width)
+        self.attention = Attention(width, num_heads)
+        self.layers = stack(width, 2 * width, width, ends_linear=True)
+
+    def forward(self, rows: Tensor, mask: Tensor) -> Tensor:
+        """The mask is as of `Attention`."""
+        rows = rows + self.attention(self.attention_norm(rows), mask)
+        return rows + self.layers(self.layers_norm(rows))

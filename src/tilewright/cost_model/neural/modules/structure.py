@@ -13,12 +13,10 @@ import torch
 # torch has no types here.
 Tensor = Any
 
-_MAX_ROWS = 4096
-
 
 def row_numbers(rows: Tensor) -> Tensor:
-    """0, 1, 2, ... as many as there are rows in [B, R]. A piece of a constant: that needs no operator of its own."""
-    return torch.arange(_MAX_ROWS, dtype=rows.dtype)[: rows.shape[1]]
+    """0, 1, 2, ... as many as there are rows in [B, R]; a sum, since its size then follows from that of the rows."""
+    return torch.cumsum(torch.ones_like(rows[0]), 0) - 1
 
 
 def parent_links(parents: Tensor, mask: Tensor) -> Tensor:
