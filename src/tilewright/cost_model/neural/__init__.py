@@ -6,8 +6,10 @@ with options here and a network in `modules/`, both in files of one name.
 """
 
 from tilewright.cost_model.neural.atformer import Atformer
+from tilewright.cost_model.neural.lstm import Lstm
 from tilewright.cost_model.neural.mlp import Mlp
 from tilewright.cost_model.neural.model import NeuralModel
+from tilewright.cost_model.neural.tlp import PublishedTlp, Tlp
 from tilewright.cost_model.neural.tree_gru import TreeGru
 
-__all__ = ["Atformer", "Mlp", "NeuralModel", "TreeGru"]
+__all__ = ["Atformer", "Lstm", "Mlp", "NeuralModel", "PublishedTlp", "Tlp", "TreeGru"]

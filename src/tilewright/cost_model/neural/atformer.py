@@ -20,6 +20,7 @@ class Atformer(NeuralModel):
     """
 
     name: ClassVar[str] = "atformer"
+    reads_named_columns: ClassVar[bool] = True
 
     reads_hardware: bool = False
     """Whether the device is a row beside the program and its statements."""

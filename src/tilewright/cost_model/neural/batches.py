@@ -6,7 +6,7 @@ program of few rows is not filled up to the longest of the batch, and the data i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,68 +33,37 @@ def row_bucket(num_rows: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """Programs of one step of training, those of a list beside each other."""
+class BatchMaker:
+    """Makes batches of programs for one loss. Programs of `num_rows` rows are filled up to `padded_rows(num_rows)`."""
 
     examples: Examples
-    programs: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    """Of the lists."""
+    loss: str
+    batch_size: int
+    padded_rows: Callable[[int], int] = row_bucket
 
-    def __len__(self) -> int:
-        return len(self.programs)
+    def batches(self, programs: NDArray[np.int64], rng: np.random.Generator) -> list[Batch]:
+        """The given programs in random batches.
 
-    @cached_property
-    def labels(self) -> NDArray[np.float64]:
-        return self.examples.labels[self.programs]
-
-    @cached_property
-    def lists(self) -> RankedLists:
-        return RankedLists.of(self.labels, self.sizes)
-
-    def parts(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
-        """For each bucket of rows the places of its programs in the batch, their values and their mask."""
-        counts = self.examples.num_statements[self.programs]
-        buckets = np.array([row_bucket(count) for count in counts])
-        for bucket in np.unique(buckets):
-            places = np.flatnonzero(buckets == bucket)
-            yield places, *filled_up(*self.examples.padded(self.programs[places]), bucket)
-
-
-def filled_up(
-    values: NDArray[np.float32], mask: NDArray[np.bool_], num_rows: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Values and mask with rows of zeros up to `num_rows`, as networks take them."""
-    missing = num_rows - values.shape[1]
-    if missing == 0:
-        return values, mask.astype(np.float32)
-    return np.pad(values, ((0, 0), (0, missing), (0, 0))), np.pad(mask, ((0, 0), (0, missing))).astype(np.float32)
-
-
-def make_batches(
-    examples: Examples, programs: NDArray[np.int64], loss: str, batch_size: int, rng: np.random.Generator
-) -> list[Batch]:
-    """The given programs in random batches: for "rank" whole lists together, at least `batch_size` programs a batch.
-
-    A list of more programs than that is cut at random. For the other losses a batch is `batch_size` programs of any
-    subject, as one list.
-    """
-    if loss != RANK:
+        For "rank" whole lists are together, at least `batch_size` programs a batch; a list of more programs is cut at
+        random. For the other losses a batch is `batch_size` programs of any subject, as one list.
+        """
         shuffled = rng.permutation(programs)
-        cuts = np.split(shuffled, range(batch_size, len(shuffled), batch_size))
-        return [Batch(examples, cut, np.array([len(cut)])) for cut in cuts]
-    lists = _lists(examples, rng.permutation(programs), batch_size)
-    return [
-        Batch(examples, np.concatenate(group), np.array([len(one) for one in group]))
-        for group in _packed([lists[n] for n in rng.permutation(len(lists))], batch_size)
-    ]
+        if self.loss != RANK:
+            cuts = np.split(shuffled, range(self.batch_size, len(shuffled), self.batch_size))
+            return [self._batch([cut]) for cut in cuts]
+        lists = self._lists(shuffled)
+        order = rng.permutation(len(lists))
+        return [self._batch(group) for group in _packed([lists[n] for n in order], self.batch_size)]
 
+    def _batch(self, lists: list[NDArray[np.int64]]) -> Batch:
+        return Batch(self, np.concatenate(lists), np.array([len(one) for one in lists]))
 
-def _lists(examples: Examples, programs: NDArray[np.int64], longest: int) -> list[NDArray[np.int64]]:
-    """The programs of each subject, none longer than `longest`, in about equal parts where they must be cut."""
-    by_subject = programs[np.argsort(examples.tasks[programs], kind="stable")]
-    subjects = np.split(by_subject, np.flatnonzero(np.diff(examples.tasks[by_subject])) + 1)
-    return [part for own in subjects for part in np.array_split(own, -(-len(own) // longest))]
+    def _lists(self, programs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The programs of each subject, in about equal parts where they are too many."""
+        tasks = self.examples.tasks
+        by_subject = programs[np.argsort(tasks[programs], kind="stable")]
+        subjects = np.split(by_subject, np.flatnonzero(np.diff(tasks[by_subject])) + 1)
+        return [part for own in subjects for part in np.array_split(own, -(-len(own) // self.batch_size))]
 
 
 def _packed(lists: list[NDArray[np.int64]], batch_size: int) -> Iterator[list[NDArray[np.int64]]]:
@@ -106,3 +75,47 @@ def _packed(lists: list[NDArray[np.int64]], batch_size: int) -> Iterator[list[ND
             group = []
     if group:
         yield group
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Programs of one step of training, those of a list beside each other."""
+
+    maker: BatchMaker
+    programs: NDArray[np.int64]
+    """Their numbers in the examples."""
+    sizes: NDArray[np.int64]
+    """Of the lists."""
+
+    def __len__(self) -> int:
+        return len(self.programs)
+
+    @property
+    def examples(self) -> Examples:
+        return self.maker.examples
+
+    @cached_property
+    def labels(self) -> NDArray[np.float64]:
+        return self.examples.labels[self.programs]
+
+    @cached_property
+    def lists(self) -> RankedLists:
+        return RankedLists.of(self.labels, self.sizes)
+
+    def parts(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
+        """For each number of rows the places of its programs in the batch, their values and their mask."""
+        counts, number = np.unique(self.examples.num_statements[self.programs], return_inverse=True)
+        num_rows = np.array([self.maker.padded_rows(int(count)) for count in counts])[number]
+        for rows in np.unique(num_rows):
+            places = np.flatnonzero(num_rows == rows)
+            yield places, *filled_up(*self.examples.padded(self.programs[places]), int(rows))
+
+
+def filled_up(
+    values: NDArray[np.float32], mask: NDArray[np.bool_], num_rows: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Values and mask with rows of zeros up to `num_rows`, as networks take them."""
+    missing = num_rows - values.shape[1]
+    if missing == 0:
+        return values, mask.astype(np.float32)
+    return np.pad(values, ((0, 0), (0, missing), (0, 0))), np.pad(mask, ((0, 0), (0, missing))).astype(np.float32)

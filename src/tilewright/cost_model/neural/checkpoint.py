@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost_model.base import read_arrays, write_arrays
-from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.neural.batches import BatchMaker
 from tilewright.errors import UsageError
 
 FORMAT = "tilewright-training"
@@ -39,9 +39,11 @@ class Checkpoint:
     second_moments: dict[str, NDArray[Any]]
 
 
-def fingerprint(examples: Examples, options: Any, weights: dict[str, NDArray[Any]]) -> str:
+def fingerprint(batches: BatchMaker, options: Any, weights: dict[str, NDArray[Any]]) -> str:
     """What a training depends on: its data, its options (a dataclass) and the weights it begins with."""
-    digest = hashlib.blake2b(json.dumps(dataclasses.asdict(options)).encode(), digest_size=16)
+    described = [batches.loss, batches.batch_size, dataclasses.asdict(options)]
+    digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
+    examples = batches.examples
     for name, array in weights.items():
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(array).data)

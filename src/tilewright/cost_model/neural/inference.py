@@ -1,16 +1,18 @@
 """The socket for what runs a network: an ONNX model of given shapes on arrays.
 
-Without a plug it is the reference evaluator of ONNX. The package plugs in its own compiled kernels, which this folder
-cannot know of: they come after it.
+Without a plug it is the reference evaluator of ONNX. The package plugs in its own compiled kernels (`model_engine`),
+which this folder cannot know of: they come after it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tilewright.sockets import plugged
 
 VALUES, MASK, SCORES = "values", "mask", "scores"
 """What the inputs of programs and the output of a network are called. All other inputs are weights."""
@@ -21,11 +23,17 @@ Runner: TypeAlias = Callable[[Arrays], NDArray[np.float32]]
 """Gives the output for all inputs by name."""
 
 
+SOCKET = "cost_model.neural.engine"
+
+
 class Engine(Protocol):
     """Makes a network ready to run."""
 
     def __call__(self, network: bytes, shapes: Shapes) -> Runner:
         """What runs the ONNX model for inputs of the shapes, which say every size of every input."""
+
+
+_chosen: Engine | None = None
 
 
 def reference_engine(network: bytes, shapes: Shapes) -> Runner:
@@ -42,16 +50,16 @@ def reference_engine(network: bytes, shapes: Shapes) -> Runner:
     return run
 
 
-_plugged: Engine = reference_engine
-
-
-def plug(engine: Engine) -> Engine:
-    """Run networks with `engine` from now on; gives the one before."""
-    global _plugged
-    before, _plugged = _plugged, engine
-    return before
-
-
 def engine() -> Engine:
     """What runs networks."""
-    return _plugged
+    if _chosen is not None:
+        return _chosen
+    found = plugged(SOCKET)
+    return reference_engine if found is None else cast(Engine, found)
+
+
+def choose_engine(engine: Engine | None) -> Engine | None:
+    """Run networks with another engine from now on, or with the one of the package; gives the one before."""
+    global _chosen
+    before, _chosen = _chosen, engine
+    return before

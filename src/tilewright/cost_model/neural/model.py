@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from tilewright.arguments import whole_number
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
-from tilewright.cost_model.neural.batches import row_bucket
+from tilewright.cost_model.neural.batches import BatchMaker, row_bucket
 from tilewright.cost_model.neural.losses import LOSSES, RANK
 from tilewright.cost_model.neural.trained import TrainedNetwork
 from tilewright.errors import UsageError
@@ -52,15 +52,21 @@ class NeuralModel(CostModel):
     num_threads: int = 1
     """Of training."""
 
+    reads_named_columns: ClassVar[bool] = False
+    """Whether some columns have a meaning to the network, so that it can read those of its encoder alone."""
+
     network_: TrainedNetwork | None = field(default=None, init=False, repr=False)
 
     @abstractmethod
     def _module(self, num_columns: int) -> ProgramModule:
         """A new network in torch; its weights are drawn with torch's seed, which is set."""
 
-    @property
-    def _num_rows(self) -> int | None:
-        """The rows that the network reads, if it is of one size."""
+    def _padded_rows(self, num_rows: int) -> int:
+        """To how many rows a program of so many is filled up."""
+        return row_bucket(num_rows)
+
+    def _exported_rows(self, examples: Examples) -> int | None:
+        """How many rows the trained network has, if it cannot have any number of them."""
         return None
 
     def _objective(self, examples: Examples) -> Objective:
@@ -104,15 +110,14 @@ class NeuralModel(CostModel):
         self._check_examples(examples)
         import torch
 
-        from tilewright.cost_model.neural.training import train
+        from tilewright.cost_model.neural.training import column_scale
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             module = self._module(examples.num_features)
-            module.set_scale(examples.values.mean(axis=0), examples.values.std(axis=0))
-            objective = self._objective(examples)
-            train(module, examples, self._training(), objective=objective, checkpoint=checkpoint, on_epoch=on_epoch)
-        self._take(module, examples)
+            module.set_scale(*column_scale(examples.values))
+            self._train(module, examples, self._training(), checkpoint, on_epoch)
+        self.network_ = self._trained(module, examples.num_features, self._exported_rows(examples))
 
     def update_examples(self, examples: Examples) -> None:
         """A few epochs with all of the data, from the weights that are there."""
@@ -121,25 +126,36 @@ class NeuralModel(CostModel):
             return
         self._check_options()
         self._check_examples(examples)
+        self._check_columns(examples.num_features)
         import torch
 
-        from tilewright.cost_model.neural.training import train
-
-        self._check_columns(examples.num_features)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             module = self._module(examples.num_features)
             module.load_state_dict({name: torch.from_numpy(array) for name, array in self.network_.weights.items()})
-            train(module, examples, self._training(is_update=True), objective=self._objective(examples))
-        self._take(module, examples)
+            self._train(module, examples, self._training(is_update=True))
+        # Programs that it learned from before may be longer than those of today.
+        num_rows = max(self._exported_rows(examples) or 0, self.network_.num_rows or 0) or None
+        self.network_ = self._trained(module, examples.num_features, num_rows)
+
+    def _train(
+        self,
+        module: ProgramModule,
+        examples: Examples,
+        options: TrainingOptions,
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+    ) -> None:
+        from tilewright.cost_model.neural.training import train
+
+        batches = BatchMaker(examples, self.loss, self.batch_size, self._padded_rows)
+        train(module, batches, options, self._objective(examples), checkpoint=checkpoint, on_epoch=on_epoch)
 
     def _training(self, is_update: bool = False) -> TrainingOptions:
         from tilewright.cost_model.neural.training import TrainingOptions
 
         return TrainingOptions(
-            loss=self.loss,
             epochs=self.update_epochs if is_update else self.epochs,
-            batch_size=self.batch_size,
             learning_rate=self.update_learning_rate if is_update else self.learning_rate,
             weight_decay=self.weight_decay,
             clip=self.clip,
@@ -150,16 +166,16 @@ class NeuralModel(CostModel):
             num_threads=self.num_threads,
         )
 
-    def _take(self, module: ProgramModule, examples: Examples) -> None:
-        """Keep what was learned; torch is not needed from here on."""
+    def _trained(self, module: ProgramModule, num_columns: int, num_rows: int | None) -> TrainedNetwork:
+        """What was learned; torch is not needed from here on."""
         from tilewright.cost_model.neural.export import export
 
         names = self.encoder.columns
-        is_encoded = len(names) == examples.num_features
-        self.network_ = TrainedNetwork(
-            export(module, examples.num_features, self._num_rows),
+        return TrainedNetwork(
+            export(module, num_columns, num_rows),
             {name: tensor.detach().numpy().copy() for name, tensor in module.state_dict().items()},
-            names if is_encoded else tuple(map(str, range(examples.num_features))),
+            names if len(names) == num_columns else _numbered(num_columns),
+            num_rows,
         )
 
     def _check_options(self) -> None:
@@ -171,6 +187,12 @@ class NeuralModel(CostModel):
     def _check_examples(self, examples: Examples) -> None:
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
+        names = self.encoder.columns
+        if self.reads_named_columns and examples.num_features != len(names):
+            raise UsageError(
+                f"the cost model {self.name} reads the {len(names)} columns of the encoder {self.encoder.name}, got "
+                f"{examples.num_features}; give it programs that this encoder has encoded"
+            )
 
     def _check_columns(self, num_columns: int) -> None:
         assert self.network_ is not None
@@ -185,7 +207,7 @@ class NeuralModel(CostModel):
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.network_ is not None
         self._check_columns(values.shape[2])
-        return self._scores(self.network_.run(values, self._num_rows or row_bucket(values.shape[1])))
+        return self._scores(self.network_.run(values, self._padded_rows(values.shape[1])))
 
     # --- the file ---
 
@@ -193,5 +215,18 @@ class NeuralModel(CostModel):
         return {} if self.network_ is None else self.network_.to_arrays()
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        if arrays:
-            self.network_ = TrainedNetwork.from_arrays(arrays)
+        if not arrays:
+            return
+        network = TrainedNetwork.from_arrays(arrays)
+        names = self.encoder.columns
+        if network.columns != names and network.columns != _numbered(len(network.columns)):
+            raise UsageError(
+                f"the cost model {self.name} reads {len(names)} columns of the encoder {self.encoder.name}, and the "
+                f"file is of {len(network.columns)} others; train the model again with this version"
+            )
+        self.network_ = network
+
+
+def _numbered(num_columns: int) -> tuple[str, ...]:
+    """Names of columns that no encoder gave."""
+    return tuple(map(str, range(num_columns)))

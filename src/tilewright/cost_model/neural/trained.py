@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -13,60 +14,88 @@ from numpy.typing import NDArray
 from tilewright.cost_model.base import text_array
 from tilewright.cost_model.neural.batches import filled_up
 from tilewright.cost_model.neural.inference import MASK, VALUES, Runner, engine
+from tilewright.cost_model.neural.network_checks import check_network
+from tilewright.errors import UsageError
 
 CHUNK = 64
 """Programs that run together. Always as many, so that a score depends on the program alone, bit by bit."""
 
-_WEIGHT = "weight:"
+_NETWORK, _COLUMNS, _NUM_ROWS, _WEIGHT = "network", "columns", "num_rows", "weight:"
+_REMEDY = "train the model again, or get the file again"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedNetwork:
     """What training leaves: nothing of torch is in it."""
 
-    onnx: bytes
-    weights: dict[str, NDArray[Any]]
+    onnx: bytes = field(repr=False)
+    weights: dict[str, NDArray[np.float32]] = field(repr=False)
     columns: tuple[str, ...]
+    num_rows: int | None = None
+    """How many rows it reads, if it is of one size."""
     _runners: dict[int, Runner] = field(default_factory=dict, init=False, repr=False)
     """By the number of rows."""
 
+    @property
+    def num_weights(self) -> int:
+        return sum(array.size for array in self.weights.values())
+
     def run(self, values: NDArray[np.float32], num_rows: int) -> NDArray[np.float32]:
-        """What the network gives for each of the programs, filled up to `num_rows` rows or cut to them."""
+        """What the network gives for each of the programs, filled up to `num_rows` rows, or to those it has."""
+        num_rows = self.num_rows or num_rows
         values = values[:, :num_rows]
         padded, mask = filled_up(values, np.ones(values.shape[:2], np.bool_), num_rows)
-        missing = -len(values) % CHUNK
-        chunks = [
-            self._runner(num_rows)({VALUES: programs, MASK: own, **self.weights})
-            for programs, own in zip(_chunks(padded, missing), _chunks(mask, missing), strict=True)
+        runner = self._runner(num_rows)
+        outputs = [
+            runner({VALUES: _whole_chunk(padded, start), MASK: _whole_chunk(mask, start), **self.weights})
+            for start in range(0, len(values), CHUNK)
         ]
-        return np.concatenate(chunks)[: len(values)]
+        return np.concatenate(outputs)[: len(values)]
 
     def _runner(self, num_rows: int) -> Runner:
         if num_rows not in self._runners:
-            shapes: dict[str, tuple[int, ...]] = {name: array.shape for name, array in self.weights.items()}
-            shapes |= {VALUES: (CHUNK, num_rows, len(self.columns)), MASK: (CHUNK, num_rows)}
-            self._runners[num_rows] = engine()(self.onnx, shapes)
+            self._runners[num_rows] = engine()(self.onnx, self._shapes(num_rows))
         return self._runners[num_rows]
+
+    def _shapes(self, num_rows: int) -> dict[str, tuple[int, ...]]:
+        weights = {name: array.shape for name, array in self.weights.items()}
+        return {VALUES: (CHUNK, num_rows, len(self.columns)), MASK: (CHUNK, num_rows), **weights}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """What the file of a model holds of it."""
         return {
-            "network": np.frombuffer(self.onnx, np.uint8),
-            "columns": text_array(json.dumps(self.columns)),
+            _NETWORK: np.frombuffer(self.onnx, np.uint8),
+            _COLUMNS: text_array(json.dumps(self.columns)),
+            _NUM_ROWS: np.array(self.num_rows or 0),
             **{f"{_WEIGHT}{name}": array for name, array in self.weights.items()},
         }
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> TrainedNetwork:
-        """The network of a file."""
-        return TrainedNetwork(
-            arrays["network"].tobytes(),
-            {name.removeprefix(_WEIGHT): array for name, array in arrays.items() if name.startswith(_WEIGHT)},
-            tuple(json.loads(arrays["columns"].tobytes())),
-        )
+        """The network of a file, checked: nothing of it has run. UsageError where it is none of ours."""
+        try:
+            network, columns = arrays[_NETWORK].tobytes(), json.loads(arrays[_COLUMNS].tobytes())
+            num_rows = int(arrays[_NUM_ROWS])
+        except (KeyError, ValueError, TypeError) as error:
+            raise UsageError(
+                f"a trained network has {_NETWORK}, {_COLUMNS} and {_NUM_ROWS}, but {error}; {_REMEDY}"
+            ) from error
+        if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
+            raise UsageError(f"the columns of a trained network are names, got {shown(columns)}; {_REMEDY}")
+        weights = {name.removeprefix(_WEIGHT): array for name, array in arrays.items() if name.startswith(_WEIGHT)}
+        for name, array in weights.items():
+            if array.dtype != np.float32 or not np.isfinite(array).all():
+                raise UsageError(f"the weights of a network are finite float32, got another in {name}; {_REMEDY}")
+        found = TrainedNetwork(network, weights, tuple(columns), num_rows or None)
+        check_network(network, found._shapes(num_rows or 8))
+        return found
 
 
-def _chunks(array: NDArray[np.float32], missing: int) -> list[NDArray[np.float32]]:
-    """Of CHUNK programs each, the last one filled up with zeros."""
-    full = np.pad(array, ((0, missing), *((0, 0),) * (array.ndim - 1)))
-    return list(full.reshape(-1, CHUNK, *array.shape[1:]))
+def _whole_chunk(array: NDArray[np.float32], start: int) -> NDArray[np.float32]:
+    """The programs from `start` on, filled up with zeros at the end."""
+    part = array[start : start + CHUNK]
+    if len(part) == CHUNK:
+        return part
+    chunk = np.zeros((CHUNK, *array.shape[1:]), np.float32)
+    chunk[: len(part)] = part
+    return chunk

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from tilewright.cost_model.examples import Examples
-from tilewright.cost_model.neural.batches import Batch, make_batches
+from tilewright.cost_model.neural.batches import Batch, BatchMaker
 from tilewright.cost_model.neural.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
 from tilewright.cost_model.neural.losses import MSE, lambda_rank, mean_squared_error
 from tilewright.cost_model.neural.modules.program_module import ProgramModule
@@ -30,14 +30,14 @@ Tensor = Any
 Objective: TypeAlias = Callable[[Tensor, Batch], Tensor]
 """The loss of a batch, from what the network gives for its programs."""
 
+_ROWS_AT_ONCE = 65536
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingOptions:
     """How a network is trained; `NeuralModel` says what each is for."""
 
-    loss: str
     epochs: int
-    batch_size: int
     learning_rate: float
     weight_decay: float
     clip: float
@@ -62,10 +62,10 @@ class Epoch:
 
 def train(
     module: ProgramModule,
-    examples: Examples,
+    batches: BatchMaker,
     options: TrainingOptions,
+    objective: Objective,
     *,
-    objective: Objective | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> None:
@@ -74,7 +74,7 @@ def train(
     With a `checkpoint`, a file is written after each epoch, and one that is there is gone on from.
     """
     with _threads(options.num_threads):
-        training = _Training(module, examples, options, objective or objective_of(options.loss))
+        training = _Training(module, batches, options, objective)
         if checkpoint is not None:
             training.go_on_from(checkpoint)
         training.run(checkpoint, on_epoch)
@@ -95,6 +95,15 @@ def held_out(examples: Examples, share: float, seed: int) -> NDArray[np.bool_]:
     return np.isin(examples.tasks, chosen)
 
 
+def column_scale(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The mean and the deviation of each column, over all rows of all programs."""
+    mean = values.mean(axis=0, dtype=np.float64)
+    squares = np.zeros_like(mean)
+    for start in range(0, len(values), _ROWS_AT_ONCE):
+        squares += ((values[start : start + _ROWS_AT_ONCE] - mean) ** 2).sum(axis=0)
+    return mean.astype(np.float32), np.sqrt(squares / len(values)).astype(np.float32)
+
+
 @contextmanager
 def _threads(num_threads: int) -> Iterator[None]:
     before = torch.get_num_threads()
@@ -108,7 +117,7 @@ def _threads(num_threads: int) -> Iterator[None]:
 @dataclass(eq=False)
 class _Training:
     module: ProgramModule
-    examples: Examples
+    batches: BatchMaker
     options: TrainingOptions
     objective: Objective
     epoch: int = field(default=0, init=False)
@@ -118,11 +127,11 @@ class _Training:
     """What the training began with, if it has a checkpoint."""
 
     def __post_init__(self) -> None:
-        is_held_out = held_out(self.examples, self.options.validation_share, self.options.seed)
+        is_held_out = held_out(self.batches.examples, self.options.validation_share, self.options.seed)
         self.programs = np.flatnonzero(~is_held_out)
         # Drawn once: the losses of two epochs are compared.
         rng = np.random.default_rng(self.options.seed)
-        self.validation = self._batches(np.flatnonzero(is_held_out), rng) if is_held_out.any() else []
+        self.validation = self.batches.batches(np.flatnonzero(is_held_out), rng) if is_held_out.any() else []
         self.adam = torch.optim.Adam(
             self.module.parameters(), lr=self.options.learning_rate, weight_decay=self.options.weight_decay
         )
@@ -148,13 +157,11 @@ class _Training:
         is_stuck = bool(self.validation) and self.epoch - self.best_epoch >= self.options.patience
         return self.epoch >= self.options.epochs or is_stuck
 
-    def _batches(self, programs: NDArray[np.int64], rng: np.random.Generator) -> list[Batch]:
-        return make_batches(self.examples, programs, self.options.loss, self.options.batch_size, rng)
-
     def _train_epoch(self) -> float:
         self.module.train()
         total = 0.0
-        for batch in self._batches(self.programs, np.random.default_rng((self.options.seed, self.epoch))):
+        rng = np.random.default_rng((self.options.seed, self.epoch))
+        for batch in self.batches.batches(self.programs, rng):
             self.adam.zero_grad()
             loss = self.objective(self._outputs(batch), batch)
             loss.backward()
@@ -193,7 +200,7 @@ class _Training:
 
     def go_on_from(self, path: str | os.PathLike[str]) -> None:
         """Take the state of the file, if it is there; it must be of the same training."""
-        self.started = fingerprint(self.examples, self.options, _arrays(self.module.state_dict()))
+        self.started = fingerprint(self.batches, self.options, _arrays(self.module.state_dict()))
         if not os.path.exists(path):
             return
         found = read_checkpoint(path, self.started)

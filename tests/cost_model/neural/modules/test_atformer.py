@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from tilewright.cost_model.neural.modules.atformer import AtformerModule
-from tilewright.cost_model.neural.modules.blocks import Attention, Norm, forbidden
 from tilewright.features import HIERARCHY_COLUMNS
 
 PARENT, PROGRAM, STATEMENT, LOOP, BUFFER = range(5)  # the first columns
@@ -66,26 +65,3 @@ def test_whose_a_loop_is_matters() -> None:
     moved = values.clone()
     moved[0, 3, PARENT] = 5
     assert abs(scored(module, moved) - scored(module, values)) > 1e-5
-
-
-def test_attention_is_a_mixture_of_what_is_seen() -> None:
-    torch.manual_seed(0)
-    layer, rows = Attention(8, 2), torch.randn(1, 4, 8)
-    is_seen = torch.tensor([[[1.0, 1, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0], [1, 0, 0, 1]]])
-    with torch.no_grad():
-        found = layer(rows, forbidden(is_seen))[0]
-        queries, keys, values = (own(rows[0]) for own in (layer.queries, layer.keys, layer.values))
-        for row in range(4):
-            seen = [other for other in range(4) if is_seen[0, row, other]]
-            mixed = []
-            for head in (slice(0, 4), slice(4, 8)):
-                logits = torch.stack([queries[row, head] @ keys[other, head] / 2 for other in seen])
-                shares = torch.softmax(logits, 0)
-                mixed.append(sum(share * values[other, head] for share, other in zip(shares, seen, strict=True)))
-            np.testing.assert_allclose(found[row], layer.mixed(torch.cat(mixed)), atol=1e-5)
-
-
-def test_a_norm_is_that_of_torch() -> None:
-    rows = torch.randn(2, 3, 8)
-    with torch.no_grad():
-        np.testing.assert_allclose(Norm(8)(rows), torch.nn.LayerNorm(8)(rows), atol=1e-5)

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from tilewright.cost_model.neural.modules.blocks import AttentionBlock, Norm, forbidden
+from tilewright.cost_model.neural.modules.attention import AttentionBlock, Norm
 from tilewright.cost_model.neural.modules.program_module import ScaledModule, Tensor
-from tilewright.cost_model.neural.modules.structure import parent_links
+from tilewright.cost_model.neural.modules.structure import parent_links, row_numbers
 
 
 class AtformerModule(ScaledModule):
@@ -43,13 +43,13 @@ class AtformerModule(ScaledModule):
         rows = self.embedding(self.scaled(values))
 
         # A loop or a buffer is in the group of its statement; all others are each in a group of its own.
-        groups = is_fine * parents + is_coarse * torch.arange(parents.shape[1], dtype=parents.dtype)
+        groups = is_fine * parents + is_coarse * row_numbers(parents)
         is_same = (groups.unsqueeze(2) == groups.unsqueeze(1)).to(values.dtype)
-        rows = self.fine_block(rows, forbidden(is_same * mask.unsqueeze(1)))
+        rows = self.fine_block(rows, is_same * mask.unsqueeze(1))
         links = parent_links(parents, is_fine)
         counts = torch.clamp(links.sum(1), min=1).unsqueeze(2)
         rows = rows + self.gathered(torch.matmul(links.transpose(1, 2), rows) / counts)
 
-        rows = self.coarse_block(rows, forbidden(is_coarse.unsqueeze(1)))
+        rows = self.coarse_block(rows, is_coarse)
         total = (self.norm(rows) * is_coarse.unsqueeze(2)).sum(1)
         return self.head(total).squeeze(1)

@@ -1,10 +1,10 @@
-"""TenSet's MLP: each statement through two layers, their sum through two residual ones (FACTS of TenSet's code)."""
+"""TenSet's MLP: each statement through two layers, their sum through residual ones."""
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 
+from tilewright.cost_model.neural.modules.layers import Residual, stack
 from tilewright.cost_model.neural.modules.program_module import ScaledModule, Tensor
 
 
@@ -13,14 +13,10 @@ class MlpModule(ScaledModule):
 
     def __init__(self, num_columns: int, width: int, num_blocks: int) -> None:
         super().__init__(num_columns)
-        self.first = nn.Linear(num_columns, width)
-        self.second = nn.Linear(width, width)
-        self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(num_blocks))
+        self.rows = stack(num_columns, width, width)
+        self.residual = Residual(width, num_blocks)
         self.score = nn.Linear(width, 1)
 
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
-        rows = torch.relu(self.second(torch.relu(self.first(self.scaled(values)))))
-        hidden = (rows * mask.unsqueeze(2)).sum(1)
-        for block in self.blocks:
-            hidden = hidden + torch.relu(block(hidden))
-        return self.score(hidden).squeeze(1)
+        program = (self.rows(self.scaled(values)) * mask.unsqueeze(2)).sum(1)
+        return self.score(self.residual(program)).squeeze(1)

@@ -14,14 +14,18 @@ import torch
 Tensor = Any
 
 
+def row_numbers(rows: Tensor) -> Tensor:
+    """0, 1, 2, ... as many as there are rows in [B, R]; a sum, since its size then follows from that of the rows."""
+    return torch.cumsum(torch.ones_like(rows[0]), 0) - 1
+
+
 def parent_links(parents: Tensor, mask: Tensor) -> Tensor:
     """[B, row, parent row] from the parents of rows, [B, R]: 1 where the second row is the parent of the first.
 
     >>> parent_links(torch.tensor([[-1.0, 0.0, 0.0]]), torch.tensor([[1.0, 1.0, 0.0]])).tolist()
     [[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]]
     """
-    numbers = torch.arange(parents.shape[1], dtype=parents.dtype)
-    return (parents.unsqueeze(2) == numbers).to(parents.dtype) * mask.unsqueeze(2)
+    return (parents.unsqueeze(2) == row_numbers(parents)).to(parents.dtype) * mask.unsqueeze(2)
 
 
 def slots(is_chosen: Tensor, num_slots: int) -> Tensor:
@@ -32,7 +36,7 @@ def slots(is_chosen: Tensor, num_slots: int) -> Tensor:
     >>> slots(torch.tensor([[1.0, 0.0, 1.0]]), 3).tolist()
     [[[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]]
     """
-    numbers = torch.arange(is_chosen.shape[1], dtype=is_chosen.dtype)
+    numbers = row_numbers(is_chosen)
     is_before = (numbers.unsqueeze(1) < numbers).to(is_chosen.dtype)
     place = torch.matmul(is_chosen, is_before).unsqueeze(1)
     wanted = torch.arange(num_slots, dtype=is_chosen.dtype).unsqueeze(1)

@@ -59,7 +59,7 @@ class TreeGruModule(ScaledModule):
         return torch.stack(states, 1)
 
     def _state(self, inputs: Tensor, sums: Tensor) -> Tensor:
-        reset, keep, new = inputs.chunk(3, 1)
-        child_reset, child_keep, child_new = self.child_gates(sums).chunk(3, 1)
+        reset, keep, new = inputs.split(self.width, 1)
+        child_reset, child_keep, child_new = self.child_gates(sums).split(self.width, 1)
         candidate = torch.tanh(new + torch.sigmoid(reset + child_reset) * child_new)
         return candidate + torch.sigmoid(keep + child_keep) * (sums - candidate)
