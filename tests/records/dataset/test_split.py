@@ -55,6 +55,13 @@ def test_a_variant_takes_the_tasks_of_all_variants_with_it(tmp_path: Path) -> No
     assert split.held_out(corpus) == {GEMM.hash, SMALL.hash}
 
 
+@pytest.mark.parametrize(
+    ("name", "titles"), [("o*", ["one[batch=4]"]), ("*", ["both", "one[batch=4]"]), ("*]", ["one[batch=4]"])]
+)
+def test_a_star_stands_for_any_letters(corpus: Corpus, name: str, titles: list[str]) -> None:
+    assert [network.title for network in Split(hold_out=(name,)).networks(corpus)] == titles
+
+
 def test_a_share_of_the_tasks_is_held_out_by_their_hashes_alone(corpus: Corpus, tmp_path: Path) -> None:
     held_out = [Split(hold_out=(f"{share}%",)).held_out(corpus) for share in (0.001, 99.999)]
     assert held_out == [frozenset(), {GEMM.hash, SMALL.hash}]
@@ -125,6 +132,7 @@ def test_several_datasets_are_one_corpus(corpus: Corpus, tmp_path: Path) -> None
         ({"labels_of": "kernels"}, "labels_of is 'kernels'; it must be one of programs, tasks"),
         ({"hold_out": ("100%",)}, "to hold out is 100%; it must be above 0% and below 100%"),
         ({"hold_out": ("resnet50",)}, "the network 'resnet50' is in none of the datasets; they have both, one"),
+        ({"hold_out": ("on.",)}, "the network 'on.' is in none"),
         ({"hold_out": ("both",)}, "nothing of the datasets is left to learn from, with 2 tasks held out"),
         ({"device": "m1"}, "the device 'm1' is in none of the datasets; they have a72, haswell-2t"),
         ({"device": "a72", "others": ("m1",)}, "the device 'm1' is in none"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ from tilewright.records.dataset.device import Device
 from tilewright.records.dataset.folder import DatasetFolder, Part
 from tilewright.records.dataset.networks import NetworkTasks
 from tilewright.records.dataset.reading import read_part
+
+_ANY = "*"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +76,8 @@ class Corpus:
                 raise UsageError(f"the device {name!r} is in none of the datasets; they have {_listed(known)}")
 
     def named(self, name: str) -> list[NetworkTasks]:
-        """The networks and workloads of a name, which variants share, or the variant of a title."""
-        found = [network for network in self.networks if name in (network.name, network.title)]
+        """The networks and workloads of a name, which all sizes share, or of a title; a * stands for any letters."""
+        found = [network for network in self.networks if _is_called(network, name)]
         if not found:
             known = dict.fromkeys(network.name for network in self.networks)
             raise UsageError(f"the network {name!r} is in none of the datasets; they have {_listed(list(known))}")
@@ -94,6 +97,13 @@ def _check_same(known: Device, device: Device) -> None:
             f"two datasets call different devices {device.name!r}: {known.target} and {device.target}; rename the "
             "folder of one of them in its dataset, devices/<name>"
         )
+
+
+def _is_called(network: NetworkTasks, name: str) -> bool:
+    if name in (network.name, network.title):  # a title has brackets, which a pattern would take for its own
+        return True
+    pattern = re.compile(".*".join(map(re.escape, name.split(_ANY))))
+    return any(pattern.fullmatch(own) for own in (network.name, network.title))
 
 
 def _listed(names: Sequence[str]) -> str:

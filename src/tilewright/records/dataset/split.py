@@ -27,8 +27,9 @@ _SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?)%")
 class Split:
     """What is held out, and how many labels of a device are learned from.
 
-    `hold_out` has names of networks, which stand for all their variants, titles of variants, whose network is held out
-    as a whole, and shares such as "20%", of all tasks: which ones is a matter of their hashes alone.
+    `hold_out` has names of networks, which stand for all sizes of them, or titles, whose network is held out in all
+    sizes, too; with a * for any letters, as in "resnet50*". And it has shares of all tasks, such as "20%": which ones
+    is a matter of their hashes alone.
 
     Of `device` only the share `labels` is learned from: of its programs, drawn with `seed` among those of all training
     tasks, as MTL-TLP's tables have it and as a budget of measurements on a new device is spent on what is already known
