@@ -203,7 +203,10 @@ def read_arrays(
     what = os.fspath(path)
     try:
         with open(path, "rb") as file:
-            content = file.read(_MAX_BYTES + 1)
+            num_bytes = os.fstat(file.fileno()).st_size
+            if num_bytes > _MAX_BYTES:
+                raise ValueError(f"it holds {num_bytes} bytes, and at most {_MAX_BYTES} are read")
+            content = file.read(_MAX_BYTES)
         arrays = {name: array.copy() for name, array in read_members(content, _MAX_BYTES).items()}
         header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
         if not isinstance(header, dict):

@@ -205,7 +205,7 @@ class BoostedTrees(CostModel):
         return state
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        if "columns" not in arrays:
+        if not arrays:
             return
         self.base_ = float(arrays["base"])
         self.slope_ = float(arrays.get("slope", 0.0))

@@ -8,7 +8,7 @@ from typing import Any
 from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel, read_file
 from tilewright.cost_model.boosted_trees import BoostedTrees
-from tilewright.cost_model.neural import Atformer, Mlp, TreeGru
+from tilewright.cost_model.neural import Atformer, Lstm, Mlp, PublishedTlp, Tlp, TreeGru
 from tilewright.cost_model.random import RandomModel
 from tilewright.errors import UsageError
 
@@ -16,7 +16,8 @@ DEFAULT = "default"
 """The name of what ships, whichever model that is."""
 
 _MODELS: dict[str, type[CostModel]] = {
-    model.name: model for model in (BoostedTrees, AnalyticalModel, RandomModel, Mlp, TreeGru, Atformer)
+    model.name: model
+    for model in (BoostedTrees, AnalyticalModel, RandomModel, Mlp, Lstm, PublishedTlp, Tlp, TreeGru, Atformer)
 }
 
 

@@ -12,6 +12,7 @@ Most checks give the model made-up rows of numbers. A model that knows what its 
 
 from __future__ import annotations
 
+import copy
 import json
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -145,6 +146,15 @@ class CostModelChecks(ABC):
         for one in (model, loaded):
             one.update_examples(self.examples(70))
         np.testing.assert_array_equal(loaded.score(features), model.score(features))
+
+    def test_a_copy_learns_on_its_own(self) -> None:
+        features, _ = self.programs(10, seed=1)
+        model = self.fitted()
+        scores = model.score(features)
+        copied = copy.deepcopy(model)
+        np.testing.assert_array_equal(copied.score(features), scores)
+        copied.update_examples(self.examples(70))
+        np.testing.assert_array_equal(model.score(features), scores)
 
     def test_a_model_that_has_learned_nothing_can_be_saved(self, tmp_path: Path) -> None:
         self.make().save(tmp_path / "model")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,11 +39,11 @@ class Checkpoint:
     second_moments: dict[str, NDArray[Any]]
 
 
-def fingerprint(batches: BatchMaker, options: Any, weights: dict[str, NDArray[Any]]) -> str:
-    """What a training depends on: its data, its options (a dataclass) and the weights it begins with."""
-    described = [batches.loss, batches.batch_size, dataclasses.asdict(options)]
-    digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
-    examples = batches.examples
+def fingerprint(maker: BatchMaker, options: Mapping[str, Any], weights: Mapping[str, NDArray[Any]]) -> str:
+    """What a training depends on: its data, its options and the weights it begins with."""
+    described = json.dumps([maker.loss, maker.batch_size, options])
+    digest = hashlib.blake2b(described.encode(), digest_size=16)
+    examples = maker.examples
     for name, array in weights.items():
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(array).data)
