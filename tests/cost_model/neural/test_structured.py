@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.cost_model import CostModel
-from tilewright.cost_model.neural import Atformer, TreeGru
+from tilewright.cost_model.neural import Atformer, MtlTlp, TreeGru
 from tilewright.testing.cost_model_checks import EncodedCostModelChecks
 
 
@@ -20,3 +20,8 @@ class TestAtformer(EncodedCostModelChecks):
 class TestAtformerWithTheDevice(EncodedCostModelChecks):
     def make(self) -> CostModel:
         return Atformer(reads_hardware=True, width=8, num_heads=2, epochs=2, seed=3)
+
+
+class TestMtlTlp(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return MtlTlp(width=8, num_heads=2, epochs=2, seed=3)

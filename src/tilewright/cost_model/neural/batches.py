@@ -102,6 +102,12 @@ class Batch:
     def lists(self) -> RankedLists:
         return RankedLists.of(self.labels, self.sizes)
 
+    def chosen(self, is_chosen: NDArray[np.bool_]) -> Batch:
+        """Some of the programs alone, in the lists that they are in."""
+        number = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        sizes = np.bincount(number[is_chosen], minlength=len(self.sizes))
+        return Batch(self.maker, self.programs[is_chosen], sizes[sizes > 0])
+
     def parts(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
         """For each number of rows the places of its programs in the batch, their values and their mask."""
         counts, number = np.unique(self.examples.num_statements[self.programs], return_inverse=True)
