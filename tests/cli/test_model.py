@@ -103,6 +103,14 @@ def test_a_network_is_trained_with_a_line_of_each_epoch(
     assert [path.name for path in Path().glob("model*")] == ["model.npz"]
 
 
+def test_the_device_is_the_target_of_a_model_that_has_one() -> None:
+    tiny = [word for option in ("width=8", "num_heads=2", "epochs=1") for word in ("--option", option)]
+    assert train(*tiny, "--device", "a72", "--labels", "0.5", name="mtl-tlp") == 0
+    assert load("model.npz").options["target"] == "a72"
+    assert train(*tiny, "--device", "a72", "--labels", "0", name="mtl-tlp") == 0
+    assert load("model.npz").options["target"] == ""
+
+
 def test_an_interrupted_training_goes_on(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert train(*SMALL_MLP, name="mlp", output="whole.npz") == 0
 

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
     from tilewright.records.dataset import Corpus, Split
 
     check_place("-o", arguments.output)
-    model = make(arguments.model, arguments.option, arguments.seed)
+    model = make(arguments.model, arguments.option, arguments.seed, arguments.device if arguments.labels else None)
     check_trainable(model)
     corpus = Corpus.open(arguments.data)
     split = Split(
@@ -94,18 +94,18 @@ def run(arguments: argparse.Namespace) -> None:
     print(summary(model, dataset, len(split.held_out(corpus)), time.monotonic() - begun_s, arguments.output))
 
 
-def make(name: str, given: Sequence[str], seed: int) -> CostModel:
-    """The model with its options; `--seed` is one of them, if it has that."""
+def make(name: str, given: Sequence[str], seed: int, device: str | None = None) -> CostModel:
+    """The model with its options; `--seed` and `--device` are among them, if it has a seed and a target."""
     from tilewright.cost_model import DEFAULT, create
 
     if seed < 0:
         raise UsageError(f"--seed is {seed}; it must be at least 0")
     if name == DEFAULT:
         raise UsageError(f"{DEFAULT} is what ships, and trained; `tilewright model list` shows what can be trained")
-    options = parse_options(given)
-    if "seed" in create(name).options:
-        options.setdefault("seed", seed)
-    return create(name, **options)
+    known = create(name).options
+    wanted = {"seed": seed, "target": device}
+    implied = {key: value for key, value in wanted.items() if key in known and value is not None}
+    return create(name, **implied | parse_options(given))
 
 
 def parse_options(given: Sequence[str]) -> dict[str, Any]:

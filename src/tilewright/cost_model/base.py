@@ -88,6 +88,10 @@ class CostModel(ABC):
             return np.zeros(0)
         return self._score(values)
 
+    def on_device(self: _Model, device: str) -> _Model:
+        """The model as it ranks programs of the device of that name; another one where it knows devices by name."""
+        return self
+
     def _check_fitted(self) -> None:
         if not self.is_fitted:
             raise UsageError(f"the cost model {self.name} has learned nothing yet; call fit, or load a model")

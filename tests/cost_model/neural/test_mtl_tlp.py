@@ -87,3 +87,14 @@ def test_programs_without_a_device_update_the_target_and_those_of_a_new_one_are_
     assert not any(name.startswith("heads.1") for name in changed)
     with pytest.raises(UsageError, match="down, up; got some of third; fit it anew"):
         model.update_examples(replace(here, device_names=("third",)))
+
+
+def test_on_a_device_its_head_scores_unless_a_target_is_set() -> None:
+    model = fitted(two_devices(), epochs=1)
+    values = model.encoder.encode(programs())
+    assert model.on_device("elsewhere") is model
+    scores = model.on_device("up").score(values)
+    assert model.target == ""
+    model.target = "up"
+    np.testing.assert_array_equal(scores, model.score(values))
+    assert model.on_device("down") is model

@@ -191,3 +191,21 @@ def test_scores_that_are_no_numbers_are_refused(folder: DatasetFolder) -> None:
     model: CostModel = Nonsense()
     with pytest.raises(UsageError, match="scores are finite numbers, got nan"):
         evaluate(model, data_of(folder))
+
+
+@dataclass(kw_only=True, eq=False)
+class KnowsDevices(AnalyticalModel):
+    sign: float = 1.0
+
+    def on_device(self, device: str) -> KnowsDevices:
+        return KnowsDevices(sign=-1.0) if device == "a72" else self
+
+    def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
+        return self.sign * super()._score(values)
+
+
+def test_a_model_that_knows_devices_is_asked_for_the_one_of_the_list(folder: DatasetFolder) -> None:
+    data, model = data_of(folder), KnowsDevices()
+    here, there = list_of(data, GEMM.hash, "haswell-2t"), list_of(data, GEMM.hash, "a72")
+    np.testing.assert_array_equal(here.scores(model), here.scores(AnalyticalModel()))
+    np.testing.assert_array_equal(there.scores(model), -there.scores(AnalyticalModel()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,6 +48,14 @@ class MtlTlp(TlpOptions):
     @property
     def encoder(self) -> PrimitiveEncoder:
         return PrimitiveEncoder(length=self.length)
+
+    def on_device(self, device: str) -> MtlTlp:
+        """The same with the head of the device, if it has one and no target is set."""
+        if self.target or device not in self.devices_:
+            return self
+        own = copy.copy(self)
+        own.target = device
+        return own
 
     def _module(self, num_columns: int) -> ProgramModule:
         from tilewright.cost_model.neural.modules.mtl_tlp import MtlTlpModule

@@ -45,7 +45,8 @@ class RankingList:
         """What the model says of the programs. To a random one all are alike, which gives what it finds on average."""
         if isinstance(model, RandomModel):
             return np.zeros(sum(map(len, self.groups)))
-        return np.concatenate([model.score(group.encoded(model.encoder)) for group in self.groups])
+        own = model.on_device(self.device)
+        return np.concatenate([own.score(group.encoded(own.encoder)) for group in self.groups])
 
 
 @dataclass(frozen=True, slots=True)
