@@ -88,6 +88,8 @@ def test_a_share_of_the_labels_of_a_device(capsys: pytest.CaptureFixture[str]) -
     assert "learned: 36 programs" in capsys.readouterr().out
     assert train("--device", "a72", "--labels", "0.5", "--others", "none") == 0
     assert "learned: 12 programs" in capsys.readouterr().out
+    assert train("--programs", "5") == 0
+    assert "learned: 20 programs" in capsys.readouterr().out
     assert train("--device", "a72", "--labels", "0.5", "--labels-of", "tasks", "--others", "haswell-2t") == 0
     assert "learned: 36 programs of 2 tasks" in capsys.readouterr().out
 

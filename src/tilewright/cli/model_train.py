@@ -54,6 +54,9 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="the devices to learn from beside --device, with all their labels, or none (default: all)",
     )
     parser.add_argument(
+        "--programs", type=int, metavar="N", help="learn from no more than N programs of a task on a device"
+    )
+    parser.add_argument(
         "--option",
         action="append",
         default=[],
@@ -78,6 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
         labels=arguments.labels,
         labels_of=arguments.labels_of,
         others=parse_others(arguments.others),
+        programs=arguments.programs,
         seed=arguments.seed,
     )
     dataset = split.training(corpus)

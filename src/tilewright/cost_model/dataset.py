@@ -52,6 +52,10 @@ class Group(ABC):
     def select(self, programs: NDArray[np.int64]) -> Group:
         """Some of the programs, by their numbers."""
 
+    @abstractmethod
+    def forget(self) -> None:
+        """Let go of what encoders gave: they compute it again if it is asked for."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured(Group):
@@ -84,6 +88,9 @@ class Measured(Group):
         if encoder not in self._encoded:
             self._encoded[encoder] = encoder.encode(self.population)
         return self._encoded[encoder]
+
+    def forget(self) -> None:
+        self._encoded.clear()
 
     def select(self, programs: NDArray[np.int64]) -> Measured:
         return Measured(self.population[programs], self.latencies_s[programs], self.context, self.device)
@@ -118,6 +125,9 @@ class Logged(Group):
         if encoder not in self._encoded:
             self._encoded[encoder] = encoder.encode_primitives(self.primitives, len(self))
         return self._encoded[encoder]
+
+    def forget(self) -> None:
+        self._encoded.clear()
 
     def select(self, programs: NDArray[np.int64]) -> Logged:
         primitives = tuple(

@@ -12,6 +12,7 @@ from tests.records.dataset.samples import ARM, GEMM, HASWELL, SMALL, some_progra
 from tests.records.dataset.test_importing import ansor_line, imported
 from tilewright.cost_model import Dataset
 from tilewright.errors import UsageError
+from tilewright.features import ChoicesEncoder
 from tilewright.measure import OK, RUN_ERROR, Measurement
 from tilewright.records.dataset import Corpus, DatasetFolder, Device, NetworkTasks, Split, TaskPrograms
 from tilewright.target import Target
@@ -106,6 +107,16 @@ def test_a_seed_draws_the_same_programs_and_a_larger_share_has_those_of_a_smalle
     assert rows_of(corpus, 0.4, seed=1) < rows_of(corpus, 0.7, seed=1)
 
 
+def test_no_more_than_some_programs_of_each_task_on_a_device(corpus: Corpus) -> None:
+    dataset = Split(programs=5).training(corpus)
+    counts = Counter((group.device, group.task_hash) for group in dataset.groups for _ in range(len(group)))
+    assert set(counts.values()) == {5}
+    assert len(counts) == 4
+    few = Split(programs=5, device="a72", labels=0.5).training(corpus)
+    assert programs_by_device(few) == {"haswell-2t": 10, "a72": 5}
+    assert len(Split(programs=500).training(corpus)) == 48
+
+
 def test_a_share_of_a_log_is_drawn_too(tmp_path: Path) -> None:
     lines = [ansor_line([n + 1], (n + 1) * 1e-3) for n in range(20)]
     imported(tmp_path / "data", "v100", *lines)
@@ -129,6 +140,7 @@ def test_several_datasets_are_one_corpus(corpus: Corpus, tmp_path: Path) -> None
         ({"labels": float("nan"), "device": "a72"}, "labels is nan"),
         ({"labels": 0.5}, "go with a device; name it"),
         ({"others": ("a72",)}, "go with a device; name it"),
+        ({"programs": 0}, "programs is 0; it must be at least 1"),
         ({"labels_of": "kernels"}, "labels_of is 'kernels'; it must be one of programs, tasks"),
         ({"hold_out": ("100%",)}, "to hold out is 100%; it must be above 0% and below 100%"),
         ({"hold_out": ("resnet50",)}, "the network 'resnet50' is in none of the datasets; they have both, one"),
@@ -212,3 +224,8 @@ def test_different_devices_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_what_one_corpus_reads_is_read_once(corpus: Corpus) -> None:
     first, second = (Split(device="a72").training(corpus) for _ in range(2))
     assert all(a is b for a, b in zip(first.groups, second.groups, strict=True))
+    encoder = ChoicesEncoder()
+    before = first.groups[0].encoded(encoder)
+    assert second.groups[0].encoded(encoder) is before
+    corpus.forget()
+    assert first.groups[0].encoded(encoder) is not before

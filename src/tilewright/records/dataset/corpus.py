@@ -68,6 +68,12 @@ class Corpus:
         """The programs of some parts."""
         return Dataset(tuple(group for source in self.sources if is_wanted(source) for group in self.groups(source)))
 
+    def forget(self) -> None:
+        """Let go of what encoders gave for the programs, which may take more memory than all else."""
+        for groups in self._read.values():
+            for group in groups:
+                group.forget()
+
     def check_devices(self, names: Collection[str]) -> None:
         """Whether there are devices of these names."""
         known = [device.name for device in self.devices]

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tilewright.arguments import whole_number
 from tilewright.cost_model import Dataset, Group
 from tilewright.errors import UsageError
 from tilewright.records.dataset.corpus import Corpus
@@ -34,7 +35,8 @@ class Split:
     Of `device` only the share `labels` is learned from: of its programs, drawn with `seed` among those of all training
     tasks, as MTL-TLP's tables have it and as a budget of measurements on a new device is spent on what is already known
     elsewhere; or, if `labels_of` is "tasks", of its tasks with all their programs. A larger share has the programs of a
-    smaller one. Of the devices in `others`, or of all but `device`, all is learned from.
+    smaller one. Of the devices in `others`, or of all but `device`, all is learned from. With `programs`, a task on a
+    device has no more than so many to begin with, drawn with `seed`.
     """
 
     hold_out: tuple[str, ...] = ()
@@ -42,11 +44,14 @@ class Split:
     labels: float = 1.0
     labels_of: str = PROGRAMS
     others: tuple[str, ...] | None = None
+    programs: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.labels <= 1:
             raise UsageError(f"labels is {self.labels}; it must be a share of those of the device, from 0 to 1")
+        if self.programs is not None:
+            whole_number("programs", self.programs, least=1)
         if self.labels_of not in LABELS_OF:
             raise UsageError(f"labels_of is {self.labels_of!r}; it must be one of {', '.join(LABELS_OF)}")
         if self.device is None and (self.labels != 1 or self.others is not None):
@@ -75,7 +80,7 @@ class Split:
         """What a model learns from; UsageError where that is nothing, or nothing that can be ranked."""
         held_out = self.held_out(corpus)
         if self.device is None:
-            dataset = corpus.dataset(lambda source: source.part.task not in held_out)
+            dataset = self._thinned(corpus.dataset(lambda source: source.part.task not in held_out))
             _check_some(dataset, "of the datasets", held_out)
         else:
             dataset = self._with_few_labels(corpus, held_out)
@@ -86,7 +91,9 @@ class Split:
         device, others = self.device, self.others
         assert device is not None
         corpus.check_devices([device, *(others or ())])
-        own = corpus.dataset(lambda source: source.device.name == device and source.part.task not in held_out)
+        own = self._thinned(
+            corpus.dataset(lambda source: source.device.name == device and source.part.task not in held_out)
+        )
         if self.labels:
             _check_some(own, f"of the device {device}", held_out)
         rest = corpus.dataset(
@@ -102,9 +109,20 @@ class Split:
                 f"{self.labels:.3g} of the labels of the device {device} are {len(few)} programs, of which none ran; "
                 "take a larger share"
             )
-        joined = Dataset((*few.groups, *rest.groups))
+        joined = Dataset((*few.groups, *self._thinned(rest).groups))
         _check_some(joined, "of the datasets", held_out)
         return joined
+
+    def _thinned(self, dataset: Dataset) -> Dataset:
+        """At most so many programs of each subject as there are to be, in the place of all."""
+        if self.programs is None:
+            return dataset
+        by_subject: dict[object, list[Group]] = {}
+        for group in dataset.groups:
+            by_subject.setdefault(group.subject, []).append(group)
+        rng = np.random.default_rng(self.seed)
+        chosen = (_drawn(groups, self.programs, rng) for groups in by_subject.values())
+        return Dataset(tuple(group for groups in chosen for group in groups))
 
     def _labelled(self, groups: Sequence[Group]) -> Iterable[Group]:
         """The share of the device's programs that is learned from."""
@@ -115,11 +133,17 @@ class Split:
             tasks = sorted({group.task_hash for group in groups})
             chosen = {tasks[n] for n in rng.permutation(len(tasks))[: _count(self.labels, len(tasks))]}
             return [group for group in groups if group.task_hash in chosen]
-        # In one order of all programs, so that a smaller share is a part of a larger one.
-        ends = np.cumsum([0, *map(len, groups)])
-        drawn = np.sort(rng.permutation(ends[-1])[: _count(self.labels, int(ends[-1]))])
-        mine = [drawn[(drawn >= begin) & (drawn < end)] - begin for begin, end in pairwise(ends)]
-        return [group.select(numbers) for group, numbers in zip(groups, mine, strict=True) if len(numbers)]
+        return _drawn(groups, _count(self.labels, sum(map(len, groups))), rng)
+
+
+def _drawn(groups: Sequence[Group], num: int, rng: np.random.Generator) -> list[Group]:
+    """So many of the programs of all groups; of more of them, a smaller number is a part."""
+    ends = np.cumsum([0, *map(len, groups)])
+    if num >= ends[-1]:
+        return list(groups)
+    drawn = np.sort(rng.permutation(ends[-1])[:num])
+    mine = [drawn[(drawn >= begin) & (drawn < end)] - begin for begin, end in pairwise(ends)]
+    return [group.select(numbers) for group, numbers in zip(groups, mine, strict=True) if len(numbers)]
 
 
 def _share_of(text: str) -> float:
