@@ -18,7 +18,7 @@ from tilewright.testing.encoder_checks import sketches_of
 
 
 def encoded(model: NeuralModel, num: int = 6) -> np.ndarray:
-    return model.encoder.encode(sketches_of("gemm")[0].sample(np.random.default_rng(0), num))
+    return model.encoder.encode(sketches_of("conv1d", 1)[0].sample(np.random.default_rng(0), num))
 
 
 def fitted(model: NeuralModel) -> NeuralModel:
@@ -101,7 +101,7 @@ def test_tlp_as_published_has_as_many_weights() -> None:
     num_columns = len(model.encoder.columns)
     weights = sum(weight.numel() for weight in model._module(num_columns).parameters())
     assert weights - (num_columns - 22) * 64 == 610_369
-    assert model.encoder.encode(sketches_of("gemm")[0].sample(np.random.default_rng(0), 2)).shape[1] == 25
+    assert model.encoder.encode(sketches_of("conv1d", 1)[0].sample(np.random.default_rng(0), 2)).shape[1] == 25
     assert (model.loss, model.batch_size) == ("rank-mixed", 1024)
 
 
@@ -138,7 +138,7 @@ def test_tokens_that_no_table_has_do_not_leave_it() -> None:
 
 
 def test_a_model_of_another_encoder_says_which_it_reads() -> None:
-    values = HierarchyEncoder().encode(sketches_of("gemm")[0].sample(np.random.default_rng(0), 2))
+    values = HierarchyEncoder().encode(sketches_of("conv1d", 1)[0].sample(np.random.default_rng(0), 2))
     with pytest.raises(UsageError, match="tlp reads the 68 columns of the encoder primitives, got 131"):
         Tlp().fit_examples(Examples.build(list(values), [1.0, 2.0], ["task"] * 2))
 
