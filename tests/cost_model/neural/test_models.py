@@ -70,6 +70,14 @@ def test_an_update_with_other_columns_is_refused() -> None:
         model.update_examples(Examples.build(list(values), [1.0] * 4, ["task"] * 4))
 
 
+def test_an_update_with_options_of_another_network_is_refused() -> None:
+    model = Mlp(width=8, epochs=1)
+    model.fit_examples(sum_structured_examples(16))
+    model.width = 16
+    with pytest.raises(UsageError, match="weights of another network than its options say"):
+        model.update_examples(sum_structured_examples(16))
+
+
 def test_no_programs_are_refused() -> None:
     with pytest.raises(UsageError, match="at least one program, got no examples; measure some first"):
         Mlp().fit_examples(Examples.build([], [], []))
