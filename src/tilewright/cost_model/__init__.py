@@ -1,8 +1,8 @@
 """Cost models: scores by which to rank the programs of a population.
 
 `base.py` has the interface, `dataset.py` what a model learns from, `examples.py` the same as arrays, `metrics.py` how
-good a ranking is. A model is one class in a file of its own; `create` makes one by name, `load` reads one from a file,
-whichever it is, and `find` takes either, or a model.
+good a ranking is. A model is one class in a file of its own; those that are networks are in `neural/`. `create` makes
+one by name, `load` reads one from a file, whichever it is, and `find` takes either, or a model.
 """
 
 from tilewright.cost_model.analytical import AnalyticalModel
@@ -17,6 +17,7 @@ from tilewright.cost_model.metrics import (
     peak_score,
     top_k_recall,
 )
+from tilewright.cost_model.neural import Lstm, Mlp, NeuralModel, PublishedTlp, Tlp
 from tilewright.cost_model.random import RandomModel
 from tilewright.cost_model.registry import create, find, load, names
 
@@ -28,8 +29,13 @@ __all__ = [
     "Examples",
     "Group",
     "Logged",
+    "Lstm",
     "Measured",
+    "Mlp",
+    "NeuralModel",
+    "PublishedTlp",
     "RandomModel",
+    "Tlp",
     "average_peak_score",
     "create",
     "find",

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,12 @@ from tilewright.space import Population
 FORMAT = "tilewright-cost-model"
 FORMAT_VERSION = 1
 _HEADER = "header"
+_MAX_BYTES = 1 << 30
+"""More than any model has."""
+_BROKEN = (
+    ValueError, KeyError, EOFError, MemoryError, NotImplementedError, RecursionError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What reading a file that is none of ours can raise; MemoryError where an array claims to be larger than all."""
 
 _Model = TypeVar("_Model", bound="CostModel")
 
@@ -106,6 +113,13 @@ class CostModel(ABC):
                 f"{os.fspath(path)} holds the cost model {header['model']}, not {cls.name}; "
                 f"tilewright.cost_model.load reads either"
             )
+        known = cls().options
+        unknown = [option for option in header["options"] if option not in known]
+        if unknown:
+            raise UsageError(
+                f"the options of the cost model {cls.name} are {', '.join(known)}; got {', '.join(unknown)} in "
+                f"{os.fspath(path)}; read it with the version that wrote it, or train the model again"
+            )
         model = cls(**header["options"])
         model._restore(arrays)
         return model
@@ -138,7 +152,13 @@ def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays of a cost model's file."""
-    return read_arrays(path, "a cost model", FORMAT, FORMAT_VERSION, "save the model again")
+    header, arrays = read_arrays(path, "a cost model", FORMAT, FORMAT_VERSION, "save the model again")
+    if not isinstance(header.get("model"), str) or not isinstance(header.get("options"), dict):
+        raise UsageError(
+            f"the file of a cost model says its name and options, got {sorted(header)} in {os.fspath(path)}; "
+            "save the model again"
+        )
+    return header, arrays
 
 
 def read_arrays(
@@ -150,14 +170,20 @@ def read_arrays(
         with open(path, "rb") as file:
             if not zipfile.is_zipfile(file):
                 raise zipfile.BadZipFile("it is not a .npz")
+            with zipfile.ZipFile(file) as archive:
+                num_bytes = sum(entry.file_size for entry in archive.infolist())
+            if num_bytes > _MAX_BYTES:
+                raise ValueError(f"it holds {num_bytes} bytes, and at most {_MAX_BYTES} are read")
             file.seek(0)
             with np.load(file, allow_pickle=False) as members:
                 arrays = {name: members[name] for name in members.files}
-        header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
+        header = json.loads(arrays.pop(_HEADER).tobytes())
     except FileNotFoundError:
         raise UsageError(f"{kind} is read from a file, but {what} is not there; check the path") from None
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+    except _BROKEN as error:
         raise UsageError(f"{what} is not the file of {kind}: {error}; {remedy}") from error
+    if not isinstance(header, dict):
+        raise UsageError(f"{what} is not the file of {kind}: its header is no JSON object; {remedy}")
     if header.get("format") != format_name or header.get("version") != version:
         raise UsageError(
             f"the file of {kind} has format {format_name} version {version}, got {header.get('format')} "

@@ -8,10 +8,13 @@ from typing import Any
 from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel, read_file
 from tilewright.cost_model.boosted_trees import BoostedTrees
+from tilewright.cost_model.neural import Lstm, Mlp, PublishedTlp, Tlp
 from tilewright.cost_model.random import RandomModel
 from tilewright.errors import UsageError
 
-_MODELS: dict[str, type[CostModel]] = {model.name: model for model in (BoostedTrees, AnalyticalModel, RandomModel)}
+_MODELS: dict[str, type[CostModel]] = {
+    model.name: model for model in (BoostedTrees, AnalyticalModel, RandomModel, Mlp, Lstm, PublishedTlp, Tlp)
+}
 
 
 def names() -> list[str]:

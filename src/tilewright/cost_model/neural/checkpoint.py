@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -39,17 +39,16 @@ class Checkpoint:
     second_moments: dict[str, NDArray[Any]]
 
 
-def fingerprint(batches: BatchMaker, options: Any, weights: dict[str, NDArray[Any]]) -> str:
-    """What a training depends on: its data, its options (a dataclass) and the weights it begins with."""
-    described = [batches.loss, batches.batch_size, dataclasses.asdict(options)]
-    digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
-    examples = batches.examples
-    for name, array in weights.items():
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(array).data)
-    for array in (examples.values, examples.offsets, examples.labels, examples.tasks):
-        digest.update(str(array.shape).encode())
-        digest.update(np.ascontiguousarray(array).data)
+def fingerprint(maker: BatchMaker, options: Mapping[str, Any], weights: Mapping[str, NDArray[Any]]) -> str:
+    """What a training depends on: its data, its options and the weights it begins with."""
+    described = json.dumps([maker.loss, maker.batch_size, options])
+    digest = hashlib.blake2b(described.encode(), digest_size=16)
+    data = {field.name: getattr(maker.examples, field.name) for field in fields(maker.examples)}
+    for name, value in (*weights.items(), *data.items()):
+        is_array = isinstance(value, np.ndarray)
+        digest.update(f"{name} {value.shape if is_array else value!r}".encode())
+        if is_array:
+            digest.update(np.ascontiguousarray(value).data)
     return digest.hexdigest()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.batches import row_bucket
-from tilewright.cost_model.neural.model import NeuralModel
+from tilewright.cost_model.neural.model import NeuralModel, check_sizes
 from tilewright.features import PrimitiveEncoder
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ class Lstm(NeuralModel):
     @property
     def encoder(self) -> PrimitiveEncoder:
         return PrimitiveEncoder(length=self.length)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_sizes(self, "width", "token_width", *(() if self.length is None else ("length",)))
 
     def _exported_rows(self, examples: Examples) -> int:
         return row_bucket(int(examples.num_statements.max()))

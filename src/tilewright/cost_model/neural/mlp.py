@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tilewright.cost_model.neural.model import NeuralModel
+from tilewright.cost_model.neural.model import NeuralModel, check_sizes
 from tilewright.features import Encoder, StatementEncoder
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ class Mlp(NeuralModel):
 
     width: int = 256
     num_blocks: int = 2
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_sizes(self, "width", "num_blocks")
 
     def _module(self, num_columns: int) -> ProgramModule:
         from tilewright.cost_model.neural.modules.mlp import MlpModule

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,6 +25,9 @@ from tilewright.errors import UsageError
 if TYPE_CHECKING:
     from tilewright.cost_model.neural.modules.program_module import ProgramModule
     from tilewright.cost_model.neural.training import Epoch, Objective, TrainingOptions
+
+MAX_SIZE = 65536
+"""Of anything in a network: more is a mistake, or a file that wants to take all memory."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -106,14 +111,10 @@ class NeuralModel(CostModel):
         checkpoint: str | os.PathLike[str] | None = None,
         on_epoch: Callable[[Epoch], None] | None = None,
     ) -> None:
-        self._check_options()
-        self._check_examples(examples)
-        import torch
+        self._check_training(examples)
+        from tilewright.cost_model.neural.training import column_scale, seeded
 
-        from tilewright.cost_model.neural.training import column_scale
-
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with seeded(self.seed):
             module = self._module(examples.num_features)
             module.set_scale(*column_scale(examples.values))
             self._train(module, examples, self._training(), checkpoint, on_epoch)
@@ -124,15 +125,14 @@ class NeuralModel(CostModel):
         if self.network_ is None:
             self.fit_examples(examples)
             return
-        self._check_options()
-        self._check_examples(examples)
+        self._check_training(examples)
         self._check_columns(examples.num_features)
-        import torch
+        from tilewright.cost_model.neural.training import seeded, set_weights
 
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with seeded(self.seed):
             module = self._module(examples.num_features)
-            module.load_state_dict({name: torch.from_numpy(array) for name, array in self.network_.weights.items()})
+            self._check_weights(module)
+            set_weights(module, self.network_.weights)
             self._train(module, examples, self._training(is_update=True))
         # Programs that it learned from before may be longer than those of today.
         num_rows = max(self._exported_rows(examples) or 0, self.network_.num_rows or 0) or None
@@ -148,8 +148,8 @@ class NeuralModel(CostModel):
     ) -> None:
         from tilewright.cost_model.neural.training import train
 
-        batches = BatchMaker(examples, self.loss, self.batch_size, self._padded_rows)
-        train(module, batches, options, self._objective(examples), checkpoint=checkpoint, on_epoch=on_epoch)
+        maker = BatchMaker(examples, self.loss, self.batch_size, self._padded_rows)
+        train(module, maker, options, self._objective(examples), checkpoint=checkpoint, on_epoch=on_epoch)
 
     def _training(self, is_update: bool = False) -> TrainingOptions:
         from tilewright.cost_model.neural.training import TrainingOptions
@@ -178,13 +178,9 @@ class NeuralModel(CostModel):
             num_rows,
         )
 
-    def _check_options(self) -> None:
-        if self.loss not in LOSSES:
-            raise UsageError(f"loss of the cost model {self.name} is one of {', '.join(LOSSES)}, got {self.loss!r}")
-        for name in ("epochs", "update_epochs", "batch_size", "patience", "num_threads"):
-            whole_number(name, getattr(self, name), least=1)
-
-    def _check_examples(self, examples: Examples) -> None:
+    def _check_training(self, examples: Examples) -> None:
+        """Before any work, that it can be done."""
+        self._check_options()
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         names = self.encoder.columns
@@ -193,6 +189,23 @@ class NeuralModel(CostModel):
                 f"the cost model {self.name} reads the {len(names)} columns of the encoder {self.encoder.name}, got "
                 f"{examples.num_features}; give it programs that this encoder has encoded"
             )
+        if find_spec("torch") is None:
+            raise UsageError(
+                f"the cost model {self.name} is trained with torch, which is not installed; install it with "
+                "`pip install tilewright[train]`, or load a model that is trained"
+            )
+
+    def _check_options(self) -> None:
+        """Before training and after loading; a subclass adds its own, with `check_sizes`."""
+        if self.loss not in LOSSES:
+            raise UsageError(f"loss of the cost model {self.name} is one of {', '.join(LOSSES)}, got {self.loss!r}")
+        for name in ("epochs", "update_epochs", "batch_size", "patience", "num_threads"):
+            whole_number(name, getattr(self, name), least=1)
+        whole_number("seed", self.seed, least=0)
+        for name in ("learning_rate", "update_learning_rate", "clip"):
+            _check_number(name, getattr(self, name), "above 0", lambda number: number > 0)
+        _check_number("weight_decay", self.weight_decay, "of at least 0", lambda number: number >= 0)
+        _check_number("validation_share", self.validation_share, "from 0 to below 1", lambda number: 0 <= number < 1)
 
     def _check_columns(self, num_columns: int) -> None:
         assert self.network_ is not None
@@ -200,6 +213,15 @@ class NeuralModel(CostModel):
             raise UsageError(
                 f"the cost model {self.name} has learned from {len(self.network_.columns)} features, got "
                 f"{num_columns}; fit it anew"
+            )
+
+    def _check_weights(self, module: ProgramModule) -> None:
+        assert self.network_ is not None
+        wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+        if wanted != {name: array.shape for name, array in self.network_.weights.items()}:
+            raise UsageError(
+                f"the cost model {self.name} has weights of another network than its options say; set them as they "
+                "were, or fit it anew"
             )
 
     # --- predicting ---
@@ -215,6 +237,7 @@ class NeuralModel(CostModel):
         return {} if self.network_ is None else self.network_.to_arrays()
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._check_options()
         if not arrays:
             return
         network = TrainedNetwork.from_arrays(arrays)
@@ -225,6 +248,19 @@ class NeuralModel(CostModel):
                 f"file is of {len(network.columns)} others; train the model again with this version"
             )
         self.network_ = network
+
+
+def check_sizes(model: NeuralModel, *options: str) -> None:
+    """That the options are sizes of a network."""
+    for name in options:
+        if whole_number(name, getattr(model, name), least=1) > MAX_SIZE:
+            raise UsageError(f"{name} is {getattr(model, name)}; it must be at most {MAX_SIZE}")
+
+
+def _check_number(name: str, value: object, rule: str, follows: Callable[[float], bool]) -> None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and follows(value):
+        return
+    raise UsageError(f"{name} is {value!r}; it must be a number {rule}")
 
 
 def _numbered(num_columns: int) -> tuple[str, ...]:

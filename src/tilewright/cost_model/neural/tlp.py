@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tilewright.cost_model.neural.losses import RANK_MIXED
-from tilewright.cost_model.neural.model import NeuralModel
+from tilewright.cost_model.neural.model import NeuralModel, check_sizes
 from tilewright.errors import UsageError
 from tilewright.features import Encoder, PrimitiveEncoder, PublishedPrimitiveEncoder
 
@@ -25,12 +25,12 @@ class TlpOptions(NeuralModel):
 
     def _check_options(self) -> None:
         super()._check_options()
-        for name, divisor in (("width", 4), ("width", self.num_heads)):
-            if self.width % divisor:
-                raise UsageError(
-                    f"the width of the cost model {self.name} is a multiple of 4 and of num_heads, got {self.width} "
-                    f"and {self.num_heads} heads; choose another {name}"
-                )
+        check_sizes(self, "width", "num_heads", "num_blocks")
+        if self.width % 4 or self.width % self.num_heads:
+            raise UsageError(
+                f"the width of the cost model {self.name} is a multiple of 4 and of num_heads, got {self.width} and "
+                f"{self.num_heads} heads; choose other numbers"
+            )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -50,6 +50,10 @@ class PublishedTlp(TlpOptions):
     @property
     def encoder(self) -> Encoder:
         return PublishedPrimitiveEncoder(length=self.length, num_parameters=self.num_parameters)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_sizes(self, "length", "num_parameters")
 
     def _padded_rows(self, num_rows: int) -> int:
         return num_rows  # what is filled up counts here
@@ -74,6 +78,10 @@ class Tlp(TlpOptions):
     @property
     def encoder(self) -> PrimitiveEncoder:
         return PrimitiveEncoder(length=self.length)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_sizes(self, "token_width", *(() if self.length is None else ("length",)))
 
     def _module(self, num_columns: int) -> ProgramModule:
         from tilewright.cost_model.neural.modules.tlp import TlpModule

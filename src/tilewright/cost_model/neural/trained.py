@@ -21,6 +21,9 @@ CHUNK = 64
 """Programs that run together. Always as many, so that a score depends on the program alone, bit by bit."""
 
 _NETWORK, _COLUMNS, _NUM_ROWS, _WEIGHT = "network", "columns", "num_rows", "weight:"
+_MAX_ROWS = 1024
+_MANY_ROWS = 256
+"""Those of a large program, for which a network that has any number of them is checked."""
 _REMEDY = "train the model again, or get the file again"
 
 
@@ -35,6 +38,10 @@ class TrainedNetwork:
     """How many rows it reads, if it is of one size."""
     _runners: dict[int, Runner] = field(default_factory=dict, init=False, repr=False)
     """By the number of rows."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TrainedNetwork:
+        """Itself: nothing changes it, and copies of a model share it."""
+        return self
 
     @property
     def num_weights(self) -> int:
@@ -86,8 +93,10 @@ class TrainedNetwork:
         for name, array in weights.items():
             if array.dtype != np.float32 or not np.isfinite(array).all():
                 raise UsageError(f"the weights of a network are finite float32, got another in {name}; {_REMEDY}")
+        if not 0 <= num_rows <= _MAX_ROWS:
+            raise UsageError(f"a trained network has up to {_MAX_ROWS} rows, got {num_rows}; {_REMEDY}")
         found = TrainedNetwork(network, weights, tuple(columns), num_rows or None)
-        check_network(network, found._shapes(num_rows or 8))
+        check_network(network, found._shapes(num_rows or _MANY_ROWS))
         return found
 
 

@@ -10,9 +10,9 @@ import copy
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,10 +23,8 @@ from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.batches import Batch, BatchMaker
 from tilewright.cost_model.neural.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
 from tilewright.cost_model.neural.losses import MSE, lambda_rank, mean_squared_error
-from tilewright.cost_model.neural.modules.program_module import ProgramModule
+from tilewright.cost_model.neural.modules.program_module import ProgramModule, Tensor
 
-# torch has no types here.
-Tensor = Any
 Objective: TypeAlias = Callable[[Tensor, Batch], Tensor]
 """The loss of a batch, from what the network gives for its programs."""
 
@@ -62,7 +60,7 @@ class Epoch:
 
 def train(
     module: ProgramModule,
-    batches: BatchMaker,
+    maker: BatchMaker,
     options: TrainingOptions,
     objective: Objective,
     *,
@@ -74,7 +72,7 @@ def train(
     With a `checkpoint`, a file is written after each epoch, and one that is there is gone on from.
     """
     with _threads(options.num_threads):
-        training = _Training(module, batches, options, objective)
+        training = _Training(module, maker, options, objective)
         if checkpoint is not None:
             training.go_on_from(checkpoint)
         training.run(checkpoint, on_epoch)
@@ -93,6 +91,19 @@ def held_out(examples: Examples, share: float, seed: int) -> NDArray[np.bool_]:
     num_held_out = min(int(share * len(subjects) + 0.5), len(subjects) - 1)
     chosen = np.random.default_rng(seed).permutation(subjects)[:num_held_out]
     return np.isin(examples.tasks, chosen)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """What torch draws follows from the seed, and what it draws afterwards is as if nothing had been drawn."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def set_weights(module: ProgramModule, weights: Mapping[str, NDArray[Any]]) -> None:
+    """Give the network copies of the weights, which are all of its own."""
+    module.load_state_dict(_tensors(weights))
 
 
 def column_scale(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -117,7 +128,7 @@ def _threads(num_threads: int) -> Iterator[None]:
 @dataclass(eq=False)
 class _Training:
     module: ProgramModule
-    batches: BatchMaker
+    maker: BatchMaker
     options: TrainingOptions
     objective: Objective
     epoch: int = field(default=0, init=False)
@@ -127,11 +138,11 @@ class _Training:
     """What the training began with, if it has a checkpoint."""
 
     def __post_init__(self) -> None:
-        is_held_out = held_out(self.batches.examples, self.options.validation_share, self.options.seed)
+        is_held_out = held_out(self.maker.examples, self.options.validation_share, self.options.seed)
         self.programs = np.flatnonzero(~is_held_out)
         # Drawn once: the losses of two epochs are compared.
         rng = np.random.default_rng(self.options.seed)
-        self.validation = self.batches.batches(np.flatnonzero(is_held_out), rng) if is_held_out.any() else []
+        self.validation = self.maker.batches(np.flatnonzero(is_held_out), rng) if is_held_out.any() else []
         self.adam = torch.optim.Adam(
             self.module.parameters(), lr=self.options.learning_rate, weight_decay=self.options.weight_decay
         )
@@ -161,7 +172,7 @@ class _Training:
         self.module.train()
         total = 0.0
         rng = np.random.default_rng((self.options.seed, self.epoch))
-        for batch in self.batches.batches(self.programs, rng):
+        for batch in self.maker.batches(self.programs, rng):
             self.adam.zero_grad()
             loss = self.objective(self._outputs(batch), batch)
             loss.backward()
@@ -200,12 +211,14 @@ class _Training:
 
     def go_on_from(self, path: str | os.PathLike[str]) -> None:
         """Take the state of the file, if it is there; it must be of the same training."""
-        self.started = fingerprint(self.batches, self.options, _arrays(self.module.state_dict()))
+        options = asdict(self.options)
+        del options["num_threads"]  # which another machine may have more of
+        self.started = fingerprint(self.maker, options, _arrays(self.module.state_dict()))
         if not os.path.exists(path):
             return
         found = read_checkpoint(path, self.started)
         self.epoch, self.best_epoch, self.best_loss = found.epoch, found.best_epoch, found.best_loss
-        self.module.load_state_dict(_tensors(found.weights))
+        set_weights(self.module, found.weights)
         self.best = _tensors(found.best)
         names = [name for name, _ in self.module.named_parameters()]
         state = {
@@ -239,5 +252,5 @@ def _arrays(state: dict[str, Tensor]) -> dict[str, NDArray[Any]]:
     return {name: tensor.detach().numpy().copy() for name, tensor in state.items()}
 
 
-def _tensors(arrays: dict[str, NDArray[Any]]) -> dict[str, Tensor]:
+def _tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
