@@ -89,6 +89,10 @@ class CostModelChecks(ABC):
         assert scores.dtype == np.float64
         assert np.isfinite(scores).all()
 
+    def test_programs_are_told_apart(self) -> None:
+        features, _ = self.programs(10, seed=1)
+        assert len(np.unique(self.fitted().score(features))) > 1
+
     def test_an_empty_population_has_no_scores(self) -> None:
         assert self.fitted().score(self.programs(1)[0][:0]).shape == (0,)
 
@@ -171,8 +175,7 @@ class EncodedCostModelChecks(CostModelChecks):
     """The same checks with programs of real sketches, for a model that reads the columns of its own encoder alone."""
 
     def programs(self, num: int, kind: int = 0, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        family = ("gemm", "softmax")[kind]
-        population = sketches_of(family)[0].sample(np.random.default_rng(seed), num)
+        population = sketches_of("conv1d", 1)[(0, 2)[kind]].sample(np.random.default_rng(seed), num)
         return self.make().encoder.encode(population), np.exp(-AnalyticalModel().predict(population)) * 1e-9
 
     def test_columns_of_another_encoder_are_refused(self) -> None:

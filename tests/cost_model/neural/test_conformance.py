@@ -14,12 +14,12 @@ class TestMlp(CostModelChecks):
 
 class TestPublishedTlp(CostModelChecks):
     def make(self) -> CostModel:
-        return PublishedTlp(width=8, num_heads=2, epochs=2, seed=3)
+        return PublishedTlp(width=16, num_heads=2, epochs=2, seed=3)
 
 
 class TestTlp(EncodedCostModelChecks):
     def make(self) -> CostModel:
-        return Tlp(width=8, num_heads=2, epochs=2, seed=3)
+        return Tlp(width=16, num_heads=2, epochs=2, seed=3)
 
 
 class TestLstm(EncodedCostModelChecks):

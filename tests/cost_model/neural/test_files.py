@@ -200,6 +200,25 @@ def external_data(model: ModelProto) -> None:
     model.graph.node.insert(0, helper.make_node("Constant", [], ["e"], value=tensor))
 
 
+def short_constant(model: ModelProto) -> None:
+    tensor = TensorProto(data_type=TensorProto.FLOAT, dims=[1000], raw_data=b"1234")
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["c"], value=tensor))
+
+
+def huge_constant(model: ModelProto) -> None:
+    tensor = TensorProto(data_type=TensorProto.FLOAT, dims=[2**40], raw_data=b"1234")
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["c"], value=tensor))
+
+
+def constant_of_negative_size(model: ModelProto) -> None:
+    tensor = TensorProto(data_type=TensorProto.FLOAT, dims=[-4])
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["c"], value=tensor))
+
+
+def strings(model: ModelProto) -> None:
+    model.graph.node.append(helper.make_node("Cast", ["mask"], ["text"], to=TensorProto.STRING))
+
+
 def huge_value(model: ModelProto) -> None:
     shape = numpy_helper.from_array(np.array([2**20, 2**20]), "shape")
     nodes = [helper.make_node("Constant", [], ["s"], value=shape), helper.make_node("ConstantOfShape", ["s"], ["huge"])]
@@ -272,6 +291,10 @@ HOSTILE: dict[Callable[[ModelProto], None], str] = {
     loop: "operators of .* got 'Loop'",
     random_numbers: "operators of .* got 'RandomNormal'",
     external_data: "constants in the file",
+    short_constant: "constants of the size that they say",
+    huge_constant: "values of up to",
+    constant_of_negative_size: "values of up to",
+    strings: "values of float, int and bool, got the type 8",
     huge_value: "values of up to",
     huge_product: "values of up to",
     huge_in_rows: "values of up to",

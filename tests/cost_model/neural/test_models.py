@@ -18,7 +18,7 @@ from tilewright.testing.encoder_checks import sketches_of
 
 
 def encoded(model: NeuralModel, num: int = 6) -> np.ndarray:
-    return model.encoder.encode(sketches_of("gemm")[0].sample(np.random.default_rng(0), num))
+    return model.encoder.encode(sketches_of("conv1d", 1)[0].sample(np.random.default_rng(0), num))
 
 
 def fitted(model: NeuralModel) -> NeuralModel:
@@ -70,6 +70,14 @@ def test_an_update_with_other_columns_is_refused() -> None:
         model.update_examples(Examples.build(list(values), [1.0] * 4, ["task"] * 4))
 
 
+def test_an_update_with_options_of_another_network_is_refused() -> None:
+    model = Mlp(width=8, epochs=1)
+    model.fit_examples(sum_structured_examples(16))
+    model.width = 16
+    with pytest.raises(UsageError, match="weights of another network than its options say"):
+        model.update_examples(sum_structured_examples(16))
+
+
 def test_no_programs_are_refused() -> None:
     with pytest.raises(UsageError, match="at least one program, got no examples; measure some first"):
         Mlp().fit_examples(Examples.build([], [], []))
@@ -101,7 +109,7 @@ def test_tlp_as_published_has_as_many_weights() -> None:
     num_columns = len(model.encoder.columns)
     weights = sum(weight.numel() for weight in model._module(num_columns).parameters())
     assert weights - (num_columns - 22) * 64 == 610_369
-    assert model.encoder.encode(sketches_of("gemm")[0].sample(np.random.default_rng(0), 2)).shape[1] == 25
+    assert model.encoder.encode(sketches_of("conv1d", 1)[0].sample(np.random.default_rng(0), 2)).shape[1] == 25
     assert (model.loss, model.batch_size) == ("rank-mixed", 1024)
 
 
@@ -138,7 +146,7 @@ def test_tokens_that_no_table_has_do_not_leave_it() -> None:
 
 
 def test_a_model_of_another_encoder_says_which_it_reads() -> None:
-    values = HierarchyEncoder().encode(sketches_of("gemm")[0].sample(np.random.default_rng(0), 2))
+    values = HierarchyEncoder().encode(sketches_of("conv1d", 1)[0].sample(np.random.default_rng(0), 2))
     with pytest.raises(UsageError, match="tlp reads the 68 columns of the encoder primitives, got 131"):
         Tlp().fit_examples(Examples.build(list(values), [1.0, 2.0], ["task"] * 2))
 

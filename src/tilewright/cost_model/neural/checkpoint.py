@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -43,13 +43,12 @@ def fingerprint(maker: BatchMaker, options: Mapping[str, Any], weights: Mapping[
     """What a training depends on: its data, its options and the weights it begins with."""
     described = json.dumps([maker.loss, maker.batch_size, options])
     digest = hashlib.blake2b(described.encode(), digest_size=16)
-    examples = maker.examples
-    for name, array in weights.items():
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(array).data)
-    for array in (examples.values, examples.offsets, examples.labels, examples.tasks):
-        digest.update(str(array.shape).encode())
-        digest.update(np.ascontiguousarray(array).data)
+    data = {field.name: getattr(maker.examples, field.name) for field in fields(maker.examples)}
+    for name, value in (*weights.items(), *data.items()):
+        is_array = isinstance(value, np.ndarray)
+        digest.update(f"{name} {value.shape if is_array else value!r}".encode())
+        if is_array:
+            digest.update(np.ascontiguousarray(value).data)
     return digest.hexdigest()
 
 

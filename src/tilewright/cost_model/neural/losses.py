@@ -67,7 +67,8 @@ def lambda_rank(scores: Tensor, lists: RankedLists) -> Tensor:
     """The mean over lists of the sum over pairs of -log2 sigmoid(s_better - s_worse), weighted by what a swap costs.
 
     That is |1/D_i - 1/D_j| |G_i - G_j| with the gain G = (2^label - 1) / (the best ranking's) and the discount
-    D = log2(1 + rank by score): the NDCG that swapping the two would change. Lists without a pair are 0.
+    D = log2(1 + rank by score): the NDCG that swapping the two would change. Lists without a pair are 0. The code of
+    TLP and TenSet cuts each logarithm off where the sigmoid is below 1e-10; here it goes on, and so does its gradient.
     """
     import torch
 

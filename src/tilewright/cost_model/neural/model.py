@@ -131,6 +131,7 @@ class NeuralModel(CostModel):
 
         with seeded(self.seed):
             module = self._module(examples.num_features)
+            self._check_weights(module)
             set_weights(module, self.network_.weights)
             self._train(module, examples, self._training(is_update=True))
         # Programs that it learned from before may be longer than those of today.
@@ -147,8 +148,8 @@ class NeuralModel(CostModel):
     ) -> None:
         from tilewright.cost_model.neural.training import train
 
-        batches = BatchMaker(examples, self.loss, self.batch_size, self._padded_rows)
-        train(module, batches, options, self._objective(examples), checkpoint=checkpoint, on_epoch=on_epoch)
+        maker = BatchMaker(examples, self.loss, self.batch_size, self._padded_rows)
+        train(module, maker, options, self._objective(examples), checkpoint=checkpoint, on_epoch=on_epoch)
 
     def _training(self, is_update: bool = False) -> TrainingOptions:
         from tilewright.cost_model.neural.training import TrainingOptions
@@ -212,6 +213,15 @@ class NeuralModel(CostModel):
             raise UsageError(
                 f"the cost model {self.name} has learned from {len(self.network_.columns)} features, got "
                 f"{num_columns}; fit it anew"
+            )
+
+    def _check_weights(self, module: ProgramModule) -> None:
+        assert self.network_ is not None
+        wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+        if wanted != {name: array.shape for name, array in self.network_.weights.items()}:
+            raise UsageError(
+                f"the cost model {self.name} has weights of another network than its options say; set them as they "
+                "were, or fit it anew"
             )
 
     # --- predicting ---

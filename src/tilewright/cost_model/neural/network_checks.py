@@ -7,7 +7,7 @@ that the file holds, and whose values have sizes that follow from theirs. Anythi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from reprlib import repr as shown
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from tilewright.cost_model.neural.inference import MASK, SCORES, VALUES
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 # No branches, loops, random numbers or strings. What can make a value large is let in: its size is checked.
 OPERATORS = frozenset({
@@ -53,12 +53,7 @@ def _refused(rule: str) -> UsageError:
 
 def _check_parts(model: ModelProto) -> None:
     domains = [entry.domain for entry in model.opset_import]
-    if domains not in (
-        [
-            "",
-        ],
-        ["ai.onnx"],
-    ):
+    if domains not in ([""], ["ai.onnx"]):
         raise _refused(f"has operators of ONNX alone, got those of {shown(domains)}")
     graph = model.graph
     for what, found in (
@@ -88,7 +83,7 @@ def _check_inputs(graph: GraphProto, shapes: Mapping[str, tuple[int, ...]]) -> N
 
 
 def _check_nodes(graph: GraphProto) -> None:
-    from onnx import AttributeProto, TensorProto
+    from onnx import AttributeProto
 
     if len(graph.node) > MAX_NODES:
         raise _refused(f"has at most {MAX_NODES} nodes, got {len(graph.node)}")
@@ -97,11 +92,39 @@ def _check_nodes(graph: GraphProto) -> None:
         if node.op_type not in OPERATORS or node.domain not in ("", "ai.onnx"):
             raise _refused(f"has operators of {len(OPERATORS)} kinds, got {shown(node.op_type)}")
         for attribute in node.attribute:
-            is_tensor = attribute.type == AttributeProto.TENSOR and node.op_type in ("Constant", "ConstantOfShape")
-            if attribute.type not in plain and not is_tensor:
+            if attribute.type == AttributeProto.TENSOR and node.op_type in ("Constant", "ConstantOfShape"):
+                _check_constant(attribute.t)
+            elif attribute.type not in plain:
                 raise _refused(f"has numbers as attributes, got {shown(attribute.name)} of {node.op_type}")
-            if is_tensor and attribute.t.data_location != TensorProto.DEFAULT:
-                raise _refused("has its constants in the file, got one elsewhere")
+            elif node.op_type == "Cast":
+                _check_type(attribute.i)
+
+
+def _check_constant(tensor: TensorProto) -> None:
+    from onnx import TensorProto, numpy_helper
+
+    if tensor.data_location != TensorProto.DEFAULT:
+        raise _refused("has its constants in the file, got one elsewhere")
+    _check_type(tensor.data_type)
+    _check_size("a constant", list(tensor.dims))
+    try:
+        numpy_helper.to_array(tensor)
+    except ValueError as error:
+        raise _refused(f"has constants of the size that they say, got one of {list(tensor.dims)}") from error
+
+
+def _check_type(data_type: int) -> None:
+    from onnx import TensorProto
+
+    known = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
+    if data_type not in known:
+        raise _refused(f"has values of float, int and bool, got the type {data_type}")
+
+
+def _check_size(what: str, sizes: Sequence[int | None]) -> None:
+    num_elements = math.prod(-1 if size is None else size for size in sizes)
+    if num_elements > MAX_ELEMENTS or any(size is None or size < 0 for size in sizes):
+        raise _refused(f"has values of up to {MAX_ELEMENTS} elements, got {what} of {shown(sizes)}")
 
 
 def _check_sizes(model: ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -120,9 +143,7 @@ def _check_sizes(model: ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> No
         raise _refused(f"is a graph whose sizes follow from its inputs', but {reason}") from error
     known = {value.name: _sizes(value) for value in [*inferred.graph.value_info, *inferred.graph.output]}
     for name in _computed(graph.node):
-        sizes = known.get(name, [None])
-        if None in sizes or math.prod(size or 0 for size in sizes) > MAX_ELEMENTS:
-            raise _refused(f"has values of up to {MAX_ELEMENTS} elements, got {shown(name)} of {shown(sizes)}")
+        _check_size(shown(name), known.get(name, [None]))
     num_programs = shapes[VALUES][0]
     if known[SCORES][:1] != [num_programs] or len(known[SCORES]) > 2:
         raise _refused(f"gives scores for each of {num_programs} programs, got {shown(known[SCORES])}")

@@ -23,10 +23,8 @@ from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.batches import Batch, BatchMaker
 from tilewright.cost_model.neural.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
 from tilewright.cost_model.neural.losses import MSE, lambda_rank, mean_squared_error
-from tilewright.cost_model.neural.modules.program_module import ProgramModule
+from tilewright.cost_model.neural.modules.program_module import ProgramModule, Tensor
 
-# torch has no types here.
-Tensor = Any
 Objective: TypeAlias = Callable[[Tensor, Batch], Tensor]
 """The loss of a batch, from what the network gives for its programs."""
 
