@@ -3,6 +3,7 @@
 PYTHON  ?= python3
 SECONDS ?= 600
 RESULTS ?= results
+DATA ?= datasets/own
 TORCH   := torch==2.13.0
 
 BIN       := .venv/bin
@@ -13,7 +14,7 @@ NATIVE    := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-calibration fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-calibration bench-cost-models fuzz qemu cross-tools hooks clean
 
 help:
 	@echo "make demo    tune ResNet-18 for a minute: its speed before, after, and next to onnxruntime if that is installed"
@@ -27,6 +28,8 @@ help:
 	@echo "make bench-scheduler the gradient task scheduler next to round-robin; half an hour"
 	@echo "make bench-loading   how long a compiled resnet50 takes to load, and its memory, next to onnxruntime"
 	@echo "make bench-calibration programs with zero trials before and after calibrating this machine; half an hour"
+	@echo "make bench-cost-models how well cost models rank networks and devices they have not seen; hours. DATA=$(DATA)"
+	@echo "                     are datasets that tilewright measured, LOGS= those of logs of other tools"
 	@echo "make bench-importing how long models of 100,000 nodes take to import; minutes"
 	@echo "make fuzz    random schedules, graphs and damaged files for SECONDS=$(SECONDS)"
 	@echo "make qemu    only the tests that run aarch64 code"
@@ -102,6 +105,9 @@ bench-importing: $(INSTALLED)
 
 bench-calibration: $(INSTALLED)
 	$(BIN)/python -m benchmarks.calibration --records $(RESULTS)/calibration
+
+bench-cost-models: $(DEVELOP)
+	$(BIN)/python -m benchmarks.cost_models --data $(DATA) $(if $(LOGS),--logs $(LOGS)) --results $(RESULTS)/cost_models --plots $(RESULTS)
 
 bench-tuner: bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation
 

@@ -12,6 +12,8 @@ from tilewright.graph.verify import verifying
 
 # What somebody measured of this machine changes no test, nor the processes that tests start.
 os.environ["TILEWRIGHT_CALIBRATION"] = ""
+# Nor does what was compiled for cost models, which tests do not leave behind either.
+os.environ["TILEWRIGHT_CACHE"] = ""
 
 _TOLERANT = ("tilewright.space.derivation", "tilewright.deploy.kernel_workers")
 

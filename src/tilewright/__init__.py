@@ -22,6 +22,7 @@ from tilewright.errors import (
     UnsupportedOperatorError,
     UsageError,
 )
+from tilewright.sockets import plug
 from tilewright.version import __version__
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ _HOME = {
     "tune": "tilewright.tuning.tuner",
     "tune_network": "tilewright.network",
 }
+
+# What runs the networks of cost models.
+plug("cost_model.neural.engine", "tilewright.model_engine:run_compiled")
 
 
 def __getattr__(name: str) -> object:

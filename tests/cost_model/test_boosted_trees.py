@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from tilewright import UsageError
-from tilewright.cost_model import BoostedTrees, Examples, RandomModel, average_peak_score, pairwise_accuracy
+from tilewright.cost_model import (
+    AnalyticalModel,
+    BoostedTrees,
+    Dataset,
+    Examples,
+    Measured,
+    RandomModel,
+    average_peak_score,
+    pairwise_accuracy,
+)
+from tilewright.cost_model.base import text_array
+from tilewright.features import FEATURE_NAMES, StatementEncoder
+from tilewright.space import Population, SpaceOptions, derive
+from tilewright.target import Target
 from tilewright.testing.cost_model_checks import NUM_FEATURES, sum_structured, sum_structured_examples
+from tilewright.workloads import parse
 
 
 def rank_correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
@@ -176,3 +192,84 @@ def test_learning_and_scoring_take_milliseconds() -> None:
     start = time.process_time()
     model.score(population)
     assert time.process_time() - start < 0.1
+
+
+SKETCH = derive(parse("gmm:64x96x128"), SpaceOptions(Target.parse("llvm -mcpu=haswell -num-cores=2"), threads=2))[0]
+FORMS = [{"objective": "squared"}, {"objective": "rank"}]
+
+
+def many_tasks(num_tasks: int, seed: int) -> tuple[list[NDArray[np.float32]], NDArray[np.float64], list[int]]:
+    """Programs of tasks whose latencies are of very different sizes."""
+    found = [sum_structured(40, 2 + task % 3, seed=seed + task) for task in range(num_tasks)]
+    features = [program for programs, _ in found for program in programs]
+    latencies_s = np.concatenate([10.0 ** (task % 5) * mine for task, (_, mine) in enumerate(found)])
+    return features, latencies_s, [task for task in range(num_tasks) for _ in range(40)]
+
+
+@pytest.mark.parametrize("options", FORMS)
+def test_each_objective_ranks_tasks_that_it_has_not_seen(options: dict[str, Any]) -> None:
+    model = BoostedTrees(**options)
+    features, latencies_s, tasks = many_tasks(40, seed=0)
+    model.fit_examples(Examples.build(features, latencies_s.tolist(), tasks))
+    for num_statements in (2, 3, 4):
+        values, mine = sum_structured(200, num_statements, seed=1000)
+        assert pairwise_accuracy(model.score(values), 1 / mine) > 0.85
+
+
+def encoded(num: int, seed: int) -> tuple[Population, NDArray[np.float64]]:
+    """Programs that take what the analytical model says, and five times as long if few accumulators are in flight."""
+    population = SKETCH.sample(np.random.default_rng(seed), num)
+    cycles = np.exp(-AnalyticalModel().predict(population))
+    accumulators = StatementEncoder().encode(population)[:, :, FEATURE_NAMES.index("accumulators")].max(axis=1)
+    return population, np.where(accumulators < np.median(accumulators), 5 * cycles, cycles) * 1e-9
+
+
+@pytest.mark.parametrize("objective", ["squared", "rank"])
+def test_a_residual_learns_what_the_analytical_model_gets_wrong(objective: str) -> None:
+    population, latencies_s = encoded(300, seed=0)
+    model = BoostedTrees(objective=objective, residual=True)
+    model.fit(Dataset((Measured(population, latencies_s),)))
+    assert model.slope_ > 0
+    held_out, truth_s = encoded(300, seed=1)
+    analytical = pairwise_accuracy(AnalyticalModel().predict(held_out), 1 / truth_s)
+    assert pairwise_accuracy(model.predict(held_out), 1 / truth_s) > (1 + analytical) / 2
+
+
+@pytest.mark.parametrize("objective", ["squared", "rank"])
+def test_a_residual_on_what_is_right_already_changes_no_order(objective: str) -> None:
+    population, _ = encoded(100, seed=0)
+    truth_s = np.exp(-AnalyticalModel().predict(population)) * 1e-9
+    model = BoostedTrees(objective=objective, residual=True, num_trees=4)
+    model.fit(Dataset((Measured(population, truth_s),)))
+    assert pairwise_accuracy(model.predict(population), 1 / truth_s) > 0.98
+
+
+def test_a_residual_is_updated_and_saved(tmp_path: Path) -> None:
+    population, latencies_s = encoded(100, seed=0)
+    model = BoostedTrees(objective="rank", residual=True)
+    model.fit(Dataset((Measured(population[:90], latencies_s[:90]),)))
+    model.update(Dataset((Measured(population, latencies_s),)))
+    assert model.num_updates_ == 1
+    model.save(tmp_path / "model")
+    loaded = BoostedTrees.load(tmp_path / "model")
+    assert loaded.slope_ == model.slope_
+    np.testing.assert_array_equal(loaded.predict(population), model.predict(population))
+
+
+def test_an_unknown_objective_is_refused() -> None:
+    with pytest.raises(UsageError, match="objective of boosted trees is one of squared, rank, got 'mse'"):
+        BoostedTrees(objective="mse").fit_examples(sum_structured_examples(10))
+
+
+def test_a_file_from_before_there_were_residuals_is_read(tmp_path: Path) -> None:
+    model = BoostedTrees()
+    model.fit_examples(sum_structured_examples(30))
+    model.save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as file:
+        arrays = {name: file[name] for name in file.files if name != "slope"}
+    header = json.loads(arrays["header"].tobytes())
+    header["options"] = {k: v for k, v in header["options"].items() if k not in ("objective", "residual")}
+    del header["tasks"]
+    np.savez(tmp_path / "model.npz", **{**arrays, "header": text_array(json.dumps(header))})
+    features, _ = sum_structured(20, 3, seed=1)
+    np.testing.assert_array_equal(BoostedTrees.load(tmp_path / "model.npz").score(features), model.score(features))

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from tilewright.cost_model import BoostedTrees, CostModel, RandomModel
-from tilewright.testing.cost_model_checks import CostModelChecks
+from tilewright.testing.cost_model_checks import CostModelChecks, EncodedCostModelChecks
 
 
 class TestBoostedTrees(CostModelChecks):
     def make(self) -> CostModel:
         return BoostedTrees(seed=3)
+
+
+class TestRankingTrees(CostModelChecks):
+    def make(self) -> CostModel:
+        return BoostedTrees(objective="rank", seed=3)
+
+
+class TestResidualTrees(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return BoostedTrees(residual=True, seed=3)
+
+
+class TestRankingResidualTrees(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return BoostedTrees(objective="rank", residual=True, seed=3)
 
 
 class TestRandomModel(CostModelChecks):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilewright.cost_model import BoostedTrees, Dataset, Measured
+from tilewright.cost_model import BoostedTrees, Dataset, Logged, Measured
 from tilewright.errors import UsageError
-from tilewright.features import ChoicesEncoder, Encoder, StatementEncoder
+from tilewright.features import ChoicesEncoder, Encoder, Primitive, PrimitiveEncoder, StatementEncoder
 from tilewright.space import Population, Sketch, SpaceOptions, derive
 from tilewright.target import Target
 from tilewright.workloads import parse
@@ -36,12 +36,14 @@ def test_labels_are_relative_to_the_best_of_the_same_task_device_and_context() -
             Measured(programs(GEMM[1], 2), times(1.0, np.inf)),
             Measured(programs(SOFTMAX[0], 1), times(8.0)),
             Measured(programs(GEMM[0], 1), times(10.0), context="cold-9M"),
-            Measured(programs(elsewhere[0], 1), times(20.0)),
+            Measured(programs(elsewhere[0], 1), times(20.0), device="elsewhere"),
         )
     )
     examples = dataset.encoded(StatementEncoder())
     np.testing.assert_array_equal(examples.labels, [0.25, 0.5, 1.0, 0.0, 1.0, 1.0, 1.0])
     np.testing.assert_array_equal(examples.tasks, [0, 0, 0, 0, 1, 2, 3])
+    np.testing.assert_array_equal(examples.devices, [0, 0, 0, 0, 0, 0, 1])
+    assert examples.device_names == ("", "elsewhere")
     assert (len(dataset), dataset.num_valid) == (7, 6)
 
 
@@ -113,3 +115,21 @@ def test_encoders_can_be_written_outside() -> None:
             return np.ones((len(population), 1, 1), np.float32)
 
     assert Dataset((Measured(programs(GEMM[0], 2), times(1, 2)),)).encoded(Number()).values.tolist() == [[1.0], [1.0]]
+
+
+def test_some_programs_of_a_group_are_a_group() -> None:
+    group = Measured(programs(GEMM[0], 4), times(1, 2, np.inf, 4), context="cold-9M", device="here")
+    some = group.select(np.array([3, 1]))
+    np.testing.assert_array_equal(some.latencies_s, [4, 2])
+    assert (some.subject, some.task_hash) == (group.subject, GEMM[0].task.hash)
+    np.testing.assert_array_equal(some.encoded(ChoicesEncoder()), group.encoded(ChoicesEncoder())[[3, 1]])
+
+
+def test_some_programs_of_a_log_are_a_group() -> None:
+    split = Primitive("SP", ("x",), (64, np.array([2, 4, 8])))
+    group = Logged((split,), times(1, 2, 3), "2f" * 16, "v100")
+    some = group.select(np.array([2, 0]))
+    np.testing.assert_array_equal(some.latencies_s, [3, 1])
+    assert (some.subject, some.task_hash) == (group.subject, "2f" * 16)
+    encoder = PrimitiveEncoder()
+    np.testing.assert_array_equal(some.encoded(encoder), group.encoded(encoder)[[2, 0]])

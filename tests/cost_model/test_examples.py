@@ -38,6 +38,15 @@ def test_select_keeps_the_rows_of_each_program_together() -> None:
     np.testing.assert_array_equal(examples.labels, [0.25, 1.0])
 
 
+def test_programs_know_the_devices_they_were_measured_on() -> None:
+    here = Examples.build(features(1, 2), [1.0, 2.0], ["a", "a"])
+    assert (here.devices.tolist(), here.device_names) == ([0, 0], ("",))
+    both = Examples.build(features(1, 2, 1), [1.0, 2.0, 3.0], ["a", "a on b", "a"], ["one", "two", "one"])
+    assert (both.devices.tolist(), both.device_names) == ([0, 1, 0], ("one", "two"))
+    chosen = both.select(np.array([1]))
+    assert (chosen.devices.tolist(), chosen.device_names) == ([1], ("one", "two"))
+
+
 def test_programs_are_padded_to_the_longest_of_those_asked_for() -> None:
     features = [np.full((rows, 2), rows, np.float32) for rows in (3, 1, 5, 2)]
     examples = Examples.build(features, [1.0, 2.0, 3.0, 4.0], ["a", "a", "b", "b"])
@@ -61,3 +70,7 @@ def test_errors() -> None:
         Examples.build([np.array([[1.0], [np.nan]], np.float32)], [1.0], ["a"])
     with pytest.raises(UsageError, match="got 2 tasks, 2 offsets"):
         Examples(np.zeros((1, 1), np.float32), np.array([0, 1]), np.zeros(1), np.zeros(2, np.int64))
+    with pytest.raises(UsageError, match=r"of the 1 programs is the number of one of the 1 names, got \[1\]"):
+        Examples(
+            np.zeros((1, 1), np.float32), np.array([0, 1]), np.zeros(1), np.zeros(1, np.int64), np.ones(1, np.int64)
+        )

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from tilewright import UsageError
-from tilewright.cost_model import average_peak_score, mean_over_tasks, pairwise_accuracy, peak_score, top_k_recall
+from tilewright.cost_model import (
+    average_peak_score,
+    mean_over_tasks,
+    pairwise_accuracy,
+    peak_score,
+    top_k_latency_s,
+    top_k_recall,
+)
 
 LABELS = np.array([0.1, 0.4, 1.0, 0.8])
 
@@ -51,3 +60,48 @@ def test_errors() -> None:
         pairwise_accuracy(np.zeros(3), LABELS)
     with pytest.raises(UsageError, match="k is at least 1, got 0"):
         peak_score(LABELS, LABELS, 0)
+
+
+LATENCIES_S = np.array([4.0, 1.0, np.inf, 2.0, 8.0])
+
+
+def test_the_fastest_of_the_highest_scores_is_found() -> None:
+    scores = np.array([5.0, 1.0, 4.0, 3.0, 2.0])
+    assert [top_k_latency_s(scores, LATENCIES_S, k) for k in (1, 2, 3, 4, 5, 9)] == [4.0, 4.0, 2.0, 2.0, 1.0, 1.0]
+
+
+def test_failures_alone_among_the_highest_are_as_slow_as_the_slowest_that_ran() -> None:
+    scores = np.array([1.0, 1.0, 5.0, 2.0, 3.0])
+    assert [top_k_latency_s(scores, LATENCIES_S, k) for k in (1, 2, 3)] == [8.0, 8.0, 2.0]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("seed", range(6))
+def test_equal_scores_give_the_mean_over_all_ways_to_take_them(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores, latencies_s = rng.integers(0, 3, 7).astype(np.float64), rng.integers(1, 9, 7).astype(np.float64)
+    latencies_s[rng.random(7) < 0.2] = np.inf
+    latencies_s[0] = 3.0
+    as_counted = np.where(np.isfinite(latencies_s), latencies_s, latencies_s[np.isfinite(latencies_s)].max())
+    taken = [sorted(order, key=lambda n: -scores[n])[:k] for order in itertools.permutations(range(7))]
+    expected_s = np.mean([as_counted[chosen].min() for chosen in taken])
+    assert top_k_latency_s(scores, latencies_s, k) == pytest.approx(expected_s)
+    labels = 1 / latencies_s
+    peak = np.mean([labels[chosen].max() for chosen in taken]) / labels.max()
+    assert peak_score(scores, labels, k) == pytest.approx(peak)
+
+
+def test_the_order_of_the_candidates_does_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    scores, latencies_s = rng.integers(0, 4, 50).astype(np.float64), rng.random(50) + 0.1
+    order = rng.permutation(50)
+    assert top_k_latency_s(scores, latencies_s, 5) == pytest.approx(
+        top_k_latency_s(scores[order], latencies_s[order], 5)
+    )
+
+
+def test_scores_that_are_no_numbers_and_failures_alone_are_refused() -> None:
+    with pytest.raises(UsageError, match="scores are finite numbers, got nan"):
+        top_k_latency_s(np.array([1.0, np.nan]), np.ones(2), 1)
+    with pytest.raises(UsageError, match="at least one candidate ran, got failures alone"):
+        top_k_latency_s(np.ones(2), np.full(2, np.inf), 1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tilewright import UsageError
-from tilewright.cost_model import BoostedTrees, RandomModel, create, find, load, names
+from tilewright.cost_model import BoostedTrees, RandomModel, create, default, find, load, names
 from tilewright.cost_model.base import text_array
 
 
@@ -26,7 +27,7 @@ def test_models_are_made_by_name_and_loaded_whichever_they_are(name: str, tmp_pa
 
 
 def test_unknown_names_and_options_list_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="a cost model is one of boosted-trees, analytical, random, got 'xgb'"):
+    with pytest.raises(UsageError, match="a cost model is one of boosted-trees, analytical, random, .*, got 'xgb'"):
         create("xgb")
     with pytest.raises(UsageError, match="the options of the cost model random are seed; got sede"):
         create("random", sede=1)
@@ -41,6 +42,12 @@ def test_a_model_is_found_by_its_name_its_file_and_itself(name: str, tmp_path: P
     model.save(tmp_path / "model.npz")
     for path in (tmp_path / "model.npz", str(tmp_path / "model.npz")):
         assert find(path, seed=6).options == model.options
+
+
+def test_the_default_is_what_ships() -> None:
+    assert find("default").options == default().options
+    assert find("default").name == default().name
+    assert default().is_fitted
 
 
 def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:
@@ -67,6 +74,21 @@ def test_arrays_without_a_header_and_a_lone_array_are_refused(tmp_path: Path) ->
     for name in ("arrays.npz", "array.npy"):
         with pytest.raises(UsageError, match="is not the file of a cost model"):
             load(tmp_path / name)
+
+
+def test_a_file_that_holds_more_than_any_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    RandomModel().save(tmp_path / "model")
+    monkeypatch.setattr("tilewright.cost_model.base._MAX_BYTES", 16)
+    with pytest.raises(UsageError, match="it holds .* bytes, and at most 16 are read; save the model again"):
+        load(tmp_path / "model")
+
+
+def test_an_array_that_claims_to_be_larger_than_all_memory_is_refused(tmp_path: Path) -> None:
+    claim = b"\x93NUMPY\x01\x00\x48\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,)}    \n"
+    with zipfile.ZipFile(tmp_path / "model", "w") as archive:
+        archive.writestr("header.npy", claim)
+    with pytest.raises(UsageError, match="is not the file of a cost model: .*; save the model again"):
+        load(tmp_path / "model")
 
 
 def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Cost models: scores by which to rank the programs of a population.
 
 `base.py` has the interface, `dataset.py` what a model learns from, `examples.py` the same as arrays, `metrics.py` how
-good a ranking is. A model is one class in a file of its own; `create` makes one by name, `load` reads one from a file,
-whichever it is, and `find` takes either, or a model.
+good a ranking is. A model is one class in a file of its own; those that are networks are in `neural/`. `create` makes
+one by name, `load` reads one from a file, whichever it is, and `find` takes either, or a model.
 """
 
 from tilewright.cost_model.analytical import AnalyticalModel
@@ -15,12 +15,15 @@ from tilewright.cost_model.metrics import (
     mean_over_tasks,
     pairwise_accuracy,
     peak_score,
+    top_k_latency_s,
     top_k_recall,
 )
+from tilewright.cost_model.neural import Lstm, Mlp, NeuralModel, PublishedTlp, Tlp
 from tilewright.cost_model.random import RandomModel
-from tilewright.cost_model.registry import create, find, load, names
+from tilewright.cost_model.registry import DEFAULT, create, default, find, load, names
 
 __all__ = [
+    "DEFAULT",
     "AnalyticalModel",
     "BoostedTrees",
     "CostModel",
@@ -28,15 +31,22 @@ __all__ = [
     "Examples",
     "Group",
     "Logged",
+    "Lstm",
     "Measured",
+    "Mlp",
+    "NeuralModel",
+    "PublishedTlp",
     "RandomModel",
+    "Tlp",
     "average_peak_score",
     "create",
+    "default",
     "find",
     "load",
     "mean_over_tasks",
     "names",
     "pairwise_accuracy",
     "peak_score",
+    "top_k_latency_s",
     "top_k_recall",
 ]

@@ -33,7 +33,7 @@ class AnalyticalModel(CostModel):
         """There is nothing to learn."""
 
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
-        return _score_of((np.exp2(values[:, :, 0].astype(np.float64)) - 1).sum(axis=1))
+        return score_of((np.exp2(values[:, :, 0].astype(np.float64)) - 1).sum(axis=1))
 
     def _state(self) -> dict[str, NDArray[Any]]:
         return {}
@@ -54,8 +54,9 @@ def score_schedule(schedule: Schedule, n: int, hardware: Hardware) -> NDArray[np
     >>> bool(wide > narrow)
     True
     """
-    return _score_of(estimate_cycles(roofline(schedule, n, hardware), hardware.core).sum(axis=0))
+    return score_of(estimate_cycles(roofline(schedule, n, hardware), hardware.core).sum(axis=0))
 
 
-def _score_of(cycles: NDArray[np.float64]) -> NDArray[np.float64]:
+def score_of(cycles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The model's score of programs that take so many cycles."""
     return -np.log(np.maximum(cycles, 1))

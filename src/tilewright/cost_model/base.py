@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost_model.array_file import NOT_ARRAYS, read_members
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
@@ -23,6 +24,7 @@ from tilewright.space import Population
 FORMAT = "tilewright-cost-model"
 FORMAT_VERSION = 1
 _HEADER = "header"
+_MAX_BYTES = 1 << 28  # more than any model has; what claims to be larger is not read
 
 _Model = TypeVar("_Model", bound="CostModel")
 
@@ -37,8 +39,14 @@ class CostModel(ABC):
 
     name: ClassVar[str]
     """What the model is called on the command line and in files."""
-    encoder: ClassVar[Encoder]
-    """What it reads of a program."""
+
+    tasks_: tuple[str, ...] = dataclasses.field(default=(), init=False, repr=False)
+    """The hashes of the tasks that it learned from, if whoever trained it says so: what it is not to be tested on."""
+
+    @property
+    @abstractmethod
+    def encoder(self) -> Encoder:
+        """What it reads of a program: of the class, or as the options say."""
 
     @property
     @abstractmethod
@@ -80,6 +88,10 @@ class CostModel(ABC):
             return np.zeros(0)
         return self._score(values)
 
+    def on_device(self: _Model, device: str) -> _Model:
+        """The model as it ranks programs of the device of that name; another one where it knows devices by name."""
+        return self
+
     def _check_fitted(self) -> None:
         if not self.is_fitted:
             raise UsageError(f"the cost model {self.name} has learned nothing yet; call fit, or load a model")
@@ -91,12 +103,14 @@ class CostModel(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write options and what was learned. A file that is there already is replaced in one step."""
-        header = {"format": FORMAT, "version": FORMAT_VERSION, "model": self.name, "options": self.options}
-        arrays = {_HEADER: text_array(json.dumps(header)), **self._state()}
-        partial = Path(f"{os.fspath(path)}.partial")
-        with open(partial, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        partial.replace(path)
+        header = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "model": self.name,
+            "options": self.options,
+            "tasks": self.tasks_,
+        }
+        write_arrays(path, header, self._state())
 
     @classmethod
     def load(cls: type[_Model], path: str | os.PathLike[str]) -> _Model:
@@ -107,9 +121,33 @@ class CostModel(ABC):
                 f"{os.fspath(path)} holds the cost model {header['model']}, not {cls.name}; "
                 f"tilewright.cost_model.load reads either"
             )
-        model = cls(**header["options"])
-        model._restore(arrays)
+        model = cls(**cls.checked_options(header["options"]))
+        model.tasks_ = tuple(header["tasks"])
+        try:
+            model._restore(arrays)
+        except (*NOT_ARRAYS, TypeError, IndexError, AttributeError) as error:
+            raise UsageError(
+                f"{os.fspath(path)} is not the file of a cost model: what {cls.name} has learned is not in it "
+                f"({error}); save the model again"
+            ) from error
         return model
+
+    @classmethod
+    def checked_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options for the constructor that came from outside: of its names, and of the kinds of its defaults."""
+        known = cls().options
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise UsageError(
+                f"the options of the cost model {cls.name} are {', '.join(known)}; got {', '.join(unknown)}"
+            )
+        for name, value in options.items():
+            if not _is_like(value, known[name]):
+                raise UsageError(
+                    f"the option {name} of the cost model {cls.name} is like {known[name]!r}, which is the default, "
+                    f"got {shown(value)}"
+                )
+        return dict(options)
 
     @abstractmethod
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -124,29 +162,68 @@ class CostModel(ABC):
         """Take back what `_state` gave."""
 
 
+def _is_like(value: object, default: object) -> bool:
+    """Whether a value may stand for the default of an option; one that may be None says nothing of its kind."""
+    if default is None:
+        return True
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(default, tuple):
+        return isinstance(value, list | tuple)
+    return type(value) is type(default)
+
+
 def text_array(text: str) -> NDArray[np.uint8]:
     """Text as bytes that fit into a .npz."""
     return np.frombuffer(text.encode(), np.uint8)
 
 
+def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
+    partial = Path(f"{os.fspath(path)}.partial")
+    with open(partial, "wb") as file:
+        np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})
+    partial.replace(path)
+
+
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a cost model's file."""
+    """The header, which has a model, options and tasks, and the arrays of a cost model's file."""
+    header, arrays = read_arrays(path, "a cost model", FORMAT, FORMAT_VERSION, "save the model again")
+    header.setdefault("tasks", [])
+    for name, kind in (("model", str), ("options", dict), ("tasks", list)):
+        if not isinstance(header.get(name), kind):
+            raise UsageError(
+                f"{os.fspath(path)} is not the file of a cost model: its header has {shown(header.get(name))} as "
+                f"{name}; save the model again"
+            )
+    header["tasks"] = [str(task) for task in header["tasks"]]
+    return header, arrays
+
+
+def read_arrays(
+    path: str | os.PathLike[str], kind: str, format_name: str, version: int, remedy: str
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The header and the arrays that `write_arrays` wrote, which have to be of that format."""
     what = os.fspath(path)
     try:
         with open(path, "rb") as file:
-            if not zipfile.is_zipfile(file):
-                raise zipfile.BadZipFile("it is not a .npz")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as members:
-                arrays = {name: members[name] for name in members.files}
+            num_bytes = os.fstat(file.fileno()).st_size
+            if num_bytes > _MAX_BYTES:
+                raise ValueError(f"it holds {num_bytes} bytes, and at most {_MAX_BYTES} are read")
+            content = file.read(_MAX_BYTES)
+        arrays = {name: array.copy() for name, array in read_members(content, _MAX_BYTES).items()}
         header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
+        if not isinstance(header, dict):
+            raise ValueError(f"its header is {shown(header)}")
     except FileNotFoundError:
-        raise UsageError(f"a cost model is read from a file, but {what} is not there; check the path") from None
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{what} is not the file of a cost model: {error}; save the model again") from error
-    if header.get("format") != FORMAT or header.get("version") != FORMAT_VERSION:
+        raise UsageError(f"{kind} is read from a file, but {what} is not there; check the path") from None
+    except OSError as error:
+        raise UsageError(f"{kind} is read from a file, but {what} cannot be read: {error.strerror}") from error
+    except NOT_ARRAYS as error:
+        raise UsageError(f"{what} is not the file of {kind}: {error}; {remedy}") from error
+    if header.get("format") != format_name or header.get("version") != version:
         raise UsageError(
-            f"a cost model's file has format {FORMAT} version {FORMAT_VERSION}, got {header.get('format')} "
-            f"version {header.get('version')} in {what}; save the model again with this version"
+            f"the file of {kind} has format {format_name} version {version}, got {header.get('format')} "
+            f"version {header.get('version')} in {what}; {remedy} with this version"
         )
     return header, arrays

@@ -1,29 +1,47 @@
 """Boosted trees on statement features: a program's score is the sum of the scores of its statements.
 
+They learn throughput, which programs of a task are faster, or what the analytical model gets wrong of either.
 The trees come from xgboost, of which only what has been stable for years is used: DMatrix, train with an objective,
 inplace_predict, and the JSON of a model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost_model.analytical import score_of
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.tree_checks import check_trees
+from tilewright.cost_model.tree_objectives import (
+    ProgramObjective,
+    RankInLists,
+    Squared,
+    SquaredInLists,
+    by_statement,
+)
 from tilewright.errors import UsageError
-from tilewright.features import Encoder, StatementEncoder
+from tilewright.features import ESTIMATE, Encoder, StatementEncoder
 
-Objective = Callable[[NDArray[np.float32], Any], tuple[NDArray[np.float64], NDArray[np.float64]]]
+SQUARED, RANK = "squared", "rank"
+OBJECTIVES = (SQUARED, RANK)
+_ESTIMATE = StatementEncoder().columns.index(ESTIMATE)
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False)
 class BoostedTrees(CostModel):
-    """Trees that minimise the squared error of throughput, weighted by throughput: fast programs matter most.
+    """Trees that learn the throughput of programs, weighted by throughput: fast programs matter most.
+
+    With the objective "rank" they learn the order of the programs of a subject instead (LambdaRank). With `residual`
+    they begin with what the analytical model says, times the factor that suits the data best, and learn what is wrong
+    with it; throughput is then taken as a logarithm, which is right but for a factor that each subject has.
 
     `update` adds a few trees to those there are, and starts anew each time that the data has grown by
     `refit_growth`, so that training stays a small part of tuning.
@@ -32,6 +50,9 @@ class BoostedTrees(CostModel):
     name: ClassVar[str] = "boosted-trees"
     encoder: ClassVar[Encoder] = StatementEncoder()
 
+    objective: str = SQUARED
+    """"squared" error of throughput, or "rank"."""
+    residual: bool = False
     num_trees: int = 40
     num_update_trees: int = 8
     learning_rate: float = 0.2
@@ -49,6 +70,8 @@ class BoostedTrees(CostModel):
 
     booster_: Any = field(default=None, init=False, repr=False)
     base_: float = field(default=0.0, init=False, repr=False)
+    slope_: float = field(default=0.0, init=False, repr=False)
+    """How much of the analytical model's score is in that of the trees."""
     columns_: NDArray[np.int64] | None = field(default=None, init=False, repr=False)
     """The features that varied where the trees began; the others are not given to them."""
     num_features_: int = field(default=0, init=False, repr=False)
@@ -64,8 +87,12 @@ class BoostedTrees(CostModel):
     def fit_examples(self, examples: Examples) -> None:
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
-        weights = self._weights(examples)
-        self.base_ = float(np.average(examples.labels, weights=weights))
+        self._check(examples)
+        self.base_, self.slope_ = 0.0, 0.0
+        if self.residual:
+            self.slope_ = self._objective_in_lists(examples).slope(_analytical(examples))
+        elif self.objective == SQUARED:
+            self.base_ = float(np.average(examples.labels, weights=self._weights(examples)))
         self.columns_ = np.flatnonzero(np.ptp(examples.values, axis=0) > 0)
         self.num_features_ = examples.num_features
         self.num_fitted_ = len(examples)
@@ -97,7 +124,17 @@ class BoostedTrees(CostModel):
         older = rng.choice(num_older, self.max_update_programs - num_newest, replace=False)
         return np.concatenate([np.sort(older), np.arange(num_older, num_programs)])
 
-    def _weights(self, examples: Examples) -> NDArray[np.float64]:
+    def _check(self, examples: Examples) -> None:
+        if self.objective not in OBJECTIVES:
+            raise UsageError(f"objective of boosted trees is one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
+        num_columns = len(self.encoder.columns)
+        if self.residual and examples.num_features != num_columns:
+            raise UsageError(
+                f"trees on a residual know the {num_columns} columns of the encoder {self.encoder.name}, got "
+                f"{examples.num_features} features; give them programs that it has encoded"
+            )
+
+    def _weights(self, examples: Examples) -> Floats:
         return np.maximum(examples.labels, self.min_weight)
 
     def _boost(self, examples: Examples, num_trees: int) -> None:
@@ -107,9 +144,9 @@ class BoostedTrees(CostModel):
         import xgboost
 
         matrix = xgboost.DMatrix(examples.values[:, self.columns_], nthread=self.num_threads)
-        self.booster_ = xgboost.train(
-            self._parameters(), matrix, num_trees, obj=self._objective(examples), xgb_model=self.booster_
-        )
+        offset = self.slope_ * _analytical(examples) if self.residual else self.base_
+        objective = by_statement(self._objective(examples), examples, offset, self.learning_rate)
+        self.booster_ = xgboost.train(self._parameters(), matrix, num_trees, obj=objective, xgb_model=self.booster_)
 
     def _parameters(self) -> dict[str, Any]:
         return {
@@ -125,21 +162,16 @@ class BoostedTrees(CostModel):
             "verbosity": 0,
         }
 
-    def _objective(self, examples: Examples) -> Objective:
-        """Gradients of weight / 2 * (base + sum of statement scores - label)^2, by statement score.
+    def _objective(self, examples: Examples) -> ProgramObjective:
+        if self.residual or self.objective == RANK:
+            return self._objective_in_lists(examples)
+        return Squared(examples.labels, self._weights(examples))
 
-        The second derivative is the weight. Where all statements of a program are in one leaf, its score moves by as
-        many times the leaf's step; a larger second derivative keeps many of them from overshooting.
-        """
-        counts, starts = examples.num_statements, examples.offsets[:-1]
+    def _objective_in_lists(self, examples: Examples) -> SquaredInLists | RankInLists:
+        if self.objective == RANK:
+            return RankInLists(examples.labels, examples.tasks, self.seed)
         weights = self._weights(examples)
-        curvature = np.repeat(weights * np.maximum(1.0, self.learning_rate * counts), counts)
-
-        def objective(scores: NDArray[np.float32], _: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            error = self.base_ + np.add.reduceat(scores, starts, dtype=np.float64) - examples.labels
-            return np.repeat(weights * error, counts), curvature
-
-        return objective
+        return SquaredInLists(np.log(weights), weights, examples.tasks)
 
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.columns_ is not None
@@ -148,18 +180,22 @@ class BoostedTrees(CostModel):
             raise UsageError(
                 f"the cost model has learned from {self.num_features_} features, got {num_features}; fit it anew"
             )
+        totals: Floats = np.full(num_candidates, self.base_)
+        if self.residual:
+            totals += self.slope_ * score_of(_cycles(values).sum(axis=1))
         if self.booster_ is None:
-            return np.full(num_candidates, self.base_)
+            return totals
         rows = values.reshape(-1, num_features)[:, self.columns_]
         scores: NDArray[np.float32] = self.booster_.inplace_predict(rows, predict_type="margin")
-        totals: NDArray[np.float64] = scores.reshape(num_candidates, num_statements).sum(axis=1, dtype=np.float64)
-        return totals + self.base_
+        totals += scores.reshape(num_candidates, num_statements).sum(axis=1, dtype=np.float64)
+        return totals
 
     def _state(self) -> dict[str, NDArray[Any]]:
         if self.columns_ is None:
             return {}
         state: dict[str, NDArray[Any]] = {
             "base": np.array(self.base_),
+            "slope": np.array(self.slope_),
             "columns": self.columns_,
             "counts": np.array([self.num_features_, self.num_fitted_, self.num_updates_]),
         }
@@ -169,13 +205,15 @@ class BoostedTrees(CostModel):
         return state
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        if "columns" not in arrays:
+        if not arrays:
             return
         self.base_ = float(arrays["base"])
-        self.columns_ = arrays["columns"]
-        self.num_features_, self.num_fitted_, self.num_updates_ = arrays["counts"].tolist()
+        self.slope_ = float(arrays.get("slope", 0.0))
+        self.num_features_, self.num_fitted_, self.num_updates_ = map(int, arrays["counts"].tolist())
+        self.columns_ = _checked_columns(arrays["columns"], self.num_features_)
         if "trees_json" not in arrays:
             return
+        check_trees(arrays["trees_json"].tobytes(), len(self.columns_))
         import xgboost
 
         self.booster_ = xgboost.Booster()
@@ -193,3 +231,20 @@ class BoostedTrees(CostModel):
         rows = np.repeat(np.array([[0.0], [8.0]], np.float32), len(self.columns_), axis=1)
         scores: NDArray[np.float32] = self.booster_.inplace_predict(rows, predict_type="margin")
         return scores
+
+
+def _analytical(examples: Examples) -> Floats:
+    """The analytical model's scores, up to what rounding makes of the estimates."""
+    return score_of(np.add.reduceat(_cycles(examples.values), examples.offsets[:-1]))
+
+
+def _cycles(values: NDArray[np.float32]) -> Floats:
+    """By the roofline, of each statement."""
+    cycles: Floats = np.exp2(values[..., _ESTIMATE].astype(np.float64)) - 1
+    return cycles
+
+
+def _checked_columns(columns: NDArray[Any], num_features: int) -> NDArray[np.int64]:
+    if columns.ndim != 1 or columns.dtype.kind != "i" or np.any((columns < 0) | (columns >= num_features)):
+        raise ValueError(f"columns are numbers below {num_features}, got {columns.dtype} {list(columns.shape)}")
+    return columns.astype(np.int64)

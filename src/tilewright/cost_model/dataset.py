@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
 from tilewright.features import Encoder, PrimitiveReader, PrimitiveSequence
+from tilewright.schedule import Extent
 from tilewright.space import Candidate, Population
 
 WARM = "warm"
@@ -35,12 +36,25 @@ class Group(ABC):
 
     @property
     @abstractmethod
+    def task_hash(self) -> str:
+        """Which task the programs are of; a task has the same hash on every device."""
+
+    @property
+    @abstractmethod
     def subject(self) -> Hashable:
         """Latencies of the same subject can be compared: of one task, on one device, in one context."""
 
     @abstractmethod
     def encoded(self, encoder: Encoder) -> NDArray[np.float32]:
         """The programs as the encoder has them, which are computed once."""
+
+    @abstractmethod
+    def select(self, programs: NDArray[np.int64]) -> Group:
+        """Some of the programs, by their numbers."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Let go of what encoders gave: they compute it again if it is asked for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +76,10 @@ class Measured(Group):
             )
 
     @property
+    def task_hash(self) -> str:
+        return self.population.sketch.task.hash
+
+    @property
     def subject(self) -> Hashable:
         sketch = self.population.sketch
         return sketch.task.hash, str(sketch.options.target), sketch.options.threads, self.device, self.context
@@ -70,6 +88,12 @@ class Measured(Group):
         if encoder not in self._encoded:
             self._encoded[encoder] = encoder.encode(self.population)
         return self._encoded[encoder]
+
+    def forget(self) -> None:
+        self._encoded.clear()
+
+    def select(self, programs: NDArray[np.int64]) -> Measured:
+        return Measured(self.population[programs], self.latencies_s[programs], self.context, self.device)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +109,10 @@ class Logged(Group):
     _encoded: dict[Encoder, NDArray[np.float32]] = field(default_factory=dict, init=False, repr=False)
 
     @property
+    def task_hash(self) -> str:
+        return self.task
+
+    @property
     def subject(self) -> Hashable:
         return self.task, self.device, self.context
 
@@ -97,6 +125,16 @@ class Logged(Group):
         if encoder not in self._encoded:
             self._encoded[encoder] = encoder.encode_primitives(self.primitives, len(self))
         return self._encoded[encoder]
+
+    def forget(self) -> None:
+        self._encoded.clear()
+
+    def select(self, programs: NDArray[np.int64]) -> Logged:
+        primitives = tuple(
+            replace(primitive, numbers=tuple(_selected(number, programs) for number in primitive.numbers))
+            for primitive in self.primitives
+        )
+        return Logged(primitives, self.latencies_s[programs], self.task, self.device, self.context)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,9 +165,17 @@ class Dataset:
     def encoded(self, encoder: Encoder) -> Examples:
         """What a model with this encoder learns from. Labels are relative to the best of each subject."""
         values = [group.encoded(encoder) for group in self.groups]
-        numbers: dict[Hashable, int] = {}
-        tasks = [numbers.setdefault(group.subject, len(numbers)) for group in self.groups]
-        return Examples.of_groups(values, [group.latencies_s for group in self.groups], tasks)
+        return Examples.of_groups(
+            values,
+            [group.latencies_s for group in self.groups],
+            [group.subject for group in self.groups],
+            [group.device for group in self.groups],
+        )
+
+
+def _selected(number: Extent, programs: NDArray[np.int64]) -> Extent:
+    """What some programs have for a number; one that is the same in all stays as it is."""
+    return number[programs] if isinstance(number, np.ndarray) else number
 
 
 def _grouped(candidates: Sequence[Candidate], latencies_s: Sequence[float | None], context: str) -> Iterable[Measured]:

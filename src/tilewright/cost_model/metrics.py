@@ -1,6 +1,8 @@
 """How good a ranking is. Scores rank candidates of one task; labels are their true throughput, higher is better.
 
-`mean_over_tasks` takes any of these to a dataset of several tasks.
+`mean_over_tasks` takes any of these to a dataset of several tasks. `top_k_latency_s` speaks of seconds, of which those
+of the tasks of a network add up: TLP's top-k score of a network is the sum of its tasks' best latencies over the sum of
+what a model finds.
 """
 
 from __future__ import annotations
@@ -45,12 +47,34 @@ def top_k_recall(scores: Floats, labels: Floats, k: int) -> float:
 def peak_score(scores: Floats, labels: Floats, k: int) -> float:
     """The best label among the k candidates with the highest scores, relative to the best of all.
 
+    Of candidates with the same score any may be among the k: it is the mean over all ways to take them.
+
     >>> peak_score(np.array([3.0, 1.0, 2.0]), np.array([0.4, 0.8, 0.2]), k=2)
     0.5
     """
     k = _check(scores, labels, k)
     best = labels.max()
-    return float(labels[_best(scores, k)].max() / best) if best > 0 else 1.0
+    return -_expected_least(scores, -labels, k) / float(best) if best > 0 else 1.0
+
+
+def top_k_latency_s(scores: Floats, latencies_s: Floats, k: int) -> float:
+    """The latency of the fastest of the k candidates with the highest scores.
+
+    Of candidates with the same score any may be among the k: it is the mean over all ways to take them, so that a model
+    that tells nothing apart finds what a blind choice finds. A failure, whose latency is infinite, is never what is
+    found; where all k failed, the slowest candidate that ran stands for them.
+
+    >>> top_k_latency_s(np.array([3.0, 1.0, 2.0]), np.array([4.0, 1.0, np.inf]), k=2)
+    4.0
+    >>> top_k_latency_s(np.zeros(3), np.array([4.0, 1.0, np.inf]), k=1)
+    3.0
+    """
+    k = _check(scores, latencies_s, k)
+    ran = latencies_s[np.isfinite(latencies_s)]
+    if len(ran) == 0:
+        raise UsageError("at least one candidate ran, got failures alone; leave the task out")
+    # Whoever fails is as slow as the slowest: so it is found only where nothing else is.
+    return _expected_least(scores, np.where(np.isfinite(latencies_s), latencies_s, ran.max()), k)
 
 
 def average_peak_score(scores: Floats, labels: Floats, k: int) -> float:
@@ -72,6 +96,21 @@ def mean_over_tasks(
     return float(np.average(values, weights=counts))
 
 
+def _expected_least(scores: Floats, values: Floats, k: int) -> float:
+    """The least value among the k highest scores; the mean over all ways to choose among equal scores."""
+    last = np.sort(scores)[-k]
+    sure, tied = values[scores > last], np.sort(values[scores == last])
+    found = np.minimum(tied, sure.min(initial=np.inf))
+    return float(found @ _chances_of_the_least(len(tied), k - len(sure)))
+
+
+def _chances_of_the_least(num: int, taken: int) -> Floats:
+    """For each of `num` things in order, how likely it is the first of `taken` different ones drawn blindly."""
+    places = np.arange(1, num, dtype=np.float64)
+    passed_over = np.maximum(num - places - taken + 1, 0) / (num - places)
+    return np.cumprod(np.concatenate([[taken / num], passed_over]))
+
+
 def _best(values: Floats, k: int) -> NDArray[np.int64]:
     """The k highest, the first among equals."""
     return np.argsort(-values, kind="stable")[:k]
@@ -83,6 +122,8 @@ def _check(scores: Floats, labels: Floats, k: int = 1) -> int:
         raise UsageError(
             f"a metric compares as many scores as labels, at least one; got shapes {scores.shape} and {labels.shape}"
         )
+    if not np.isfinite(scores).all():
+        raise UsageError(f"scores are finite numbers, got {scores[~np.isfinite(scores)][0]}; mend the model")
     if k < 1:
         raise UsageError(f"k is at least 1, got {k}")
     return min(k, len(scores))

@@ -8,10 +8,22 @@ from typing import Any
 from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel, read_file
 from tilewright.cost_model.boosted_trees import BoostedTrees
+from tilewright.cost_model.neural import Atformer, Lstm, Mlp, MtlTlp, PublishedTlp, Tlp, TreeGru
 from tilewright.cost_model.random import RandomModel
 from tilewright.errors import UsageError
 
-_MODELS: dict[str, type[CostModel]] = {model.name: model for model in (BoostedTrees, AnalyticalModel, RandomModel)}
+DEFAULT = "default"
+"""The name of what ships, whichever model that is."""
+
+_MODELS: dict[str, type[CostModel]] = {
+    model.name: model
+    for model in (BoostedTrees, AnalyticalModel, RandomModel, Mlp, Lstm, PublishedTlp, Tlp, MtlTlp, TreeGru, Atformer)
+}
+
+
+def default() -> CostModel:
+    """What ships with the package: no trained model yet, so the one that needs no training."""
+    return AnalyticalModel()
 
 
 def names() -> list[str]:
@@ -26,11 +38,7 @@ def create(name: str, **options: Any) -> CostModel:
     RandomModel(seed=1)
     """
     model = _model(name)
-    known = model().options
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise UsageError(f"the options of the cost model {name} are {', '.join(known)}; got {', '.join(unknown)}")
-    return model(**options)
+    return model(**model.checked_options(options))
 
 
 def load(path: str | os.PathLike[str]) -> CostModel:
@@ -42,11 +50,15 @@ def load(path: str | os.PathLike[str]) -> CostModel:
 def find(model: object, seed: int = 0) -> CostModel:
     """What a caller means: a model, the name of one, which is made with `seed`, or the path of a saved one.
 
+    The name "default" is that of what ships.
+
     >>> find("random", seed=1)
     RandomModel(seed=1)
     """
     if isinstance(model, CostModel):
         return model
+    if model == DEFAULT:
+        return default()
     if isinstance(model, str) and model in _MODELS:
         made = create(model)
         return create(model, seed=seed) if "seed" in made.options else made
@@ -54,7 +66,7 @@ def find(model: object, seed: int = 0) -> CostModel:
         return load(model)
     remedy = f"; make it: {model.__name__}()" if isinstance(model, type) else ""
     raise UsageError(
-        f"cost_model is {model!r}; it must be one of {', '.join(_MODELS)}, the path of a saved model, "
+        f"cost_model is {model!r}; it must be one of {', '.join([DEFAULT, *_MODELS])}, the path of a saved model, "
         f"or an instance of CostModel{remedy}"
     )
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import stat
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost_model.array_file import NOT_ARRAYS, read_members
 from tilewright.errors import RecordFormatError, TilewrightError
 from tilewright.version import __version__
 
@@ -34,7 +33,6 @@ _MEMBER = ".npy"
 # More than any dataset has; what claims to be larger is not read.
 _MAX_JSON_BYTES = 1 << 24
 _MAX_ARRAY_BYTES = 1 << 29
-_BYTES_OF_BROKEN = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RecursionError)
 
 
 def write_json(path: Path, kind: str, content: Mapping[str, Any]) -> None:
@@ -69,15 +67,11 @@ def write_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mappi
 def read_arrays(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays that `write_arrays` wrote; RecordFormatError says what is wrong with another file."""
     try:
-        with zipfile.ZipFile(io.BytesIO(_read(path, _MAX_ARRAY_BYTES))) as archive:
-            _check_size(path, sum(entry.file_size for entry in archive.infolist()), _MAX_ARRAY_BYTES)
-            members = {
-                entry.filename.removesuffix(_MEMBER): _array(archive.read(entry)) for entry in archive.infolist()
-            }
+        members = read_members(_read(path, _MAX_ARRAY_BYTES), _MAX_ARRAY_BYTES)
         header = json.loads(members.pop(_HEADER).tobytes())
     except KeyError:
         raise broken(path, "it has no header") from None
-    except _BYTES_OF_BROKEN as error:
+    except NOT_ARRAYS as error:
         raise broken(path, f"it is no .npz of numbers ({error})") from error
     return _checked_stamp(path, kind, header), members
 
@@ -107,20 +101,6 @@ def _checked_stamp(path: Path, kind: str, data: object) -> dict[str, Any]:
     if data.get("kind") != kind:
         raise broken(path, f"it should be a file of the kind {kind}, and is one of the kind {shown(data.get('kind'))}")
     return data
-
-
-def _array(content: bytes) -> NDArray[Any]:
-    """A .npy of numbers, whose size is what it says it is."""
-    file = io.BytesIO(content)
-    version = np.lib.format.read_magic(file)
-    if version != (1, 0):
-        raise ValueError(f"arrays are of version 1.0, got {version}")
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype.kind not in "iuf" or dtype.hasobject:
-        raise ValueError(f"arrays hold numbers, got {dtype}")
-    if math.prod(shape) * dtype.itemsize != len(content) - file.tell():
-        raise ValueError(f"an array of shape {shape} and type {dtype} has {len(content) - file.tell()} bytes")
-    return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape, order="F" if is_fortran else "C")
 
 
 def _read(path: Path, max_bytes: int) -> bytes:

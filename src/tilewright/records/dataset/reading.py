@@ -29,11 +29,12 @@ def read_folder(
     for device in _chosen_devices(folder, devices):
         for part in folder.parts(device):
             if wanted is None or part.task in wanted:
-                groups += _groups(folder, device, part)
+                groups += read_part(folder, device, part)
     return Dataset(tuple(groups))
 
 
-def _groups(folder: DatasetFolder, device: Device, part: Part) -> list[Group]:
+def read_part(folder: DatasetFolder, device: Device, part: Part) -> list[Group]:
+    """The programs of a part; none, and a warning, where it is broken."""
     try:
         return _logged(folder, device, part) if device.tool else _measured(folder, device, part)
     except RecordFormatError as error:

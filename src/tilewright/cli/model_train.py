@@ -1,0 +1,159 @@
+"""`tilewright model train`: learn from datasets, and write what was learned."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tilewright.cli.dataset_collect import duration
+from tilewright.cli.model_data import add_data_arguments, check_trainable, names_of, parse_hold_out, train_shown
+from tilewright.cli.network import check_place
+from tilewright.errors import UsageError
+
+if TYPE_CHECKING:
+    from tilewright.cost_model import CostModel, Dataset
+
+_CHECKPOINT = ".checkpoint"
+_NONE = "none"
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the action to the parser of `tilewright model`."""
+    parser = actions.add_parser(
+        "train",
+        help="learn from datasets",
+        description="Train a cost model on datasets, and write it to a file that `tune --cost-model` takes. The "
+        "training of a network that was interrupted goes on with the same command.",
+    )
+    parser.add_argument("model", metavar="NAME", help="one of `tilewright model list`")
+    add_data_arguments(parser)
+    parser.add_argument("--device", metavar="D", help="the device that the model is for, of which --labels are known")
+    parser.add_argument(
+        "--labels",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="how many of the programs of the device are learned from, from 0 to 1 (default: all)",
+    )
+    parser.add_argument(
+        "--labels-of",
+        choices=("programs", "tasks"),
+        default="programs",
+        help="whether --labels is a share of programs, drawn among those of all tasks (default), or of tasks, with all "
+        "their programs",
+    )
+    parser.add_argument(
+        "--others",
+        metavar="DEVICE,...",
+        help="the devices to learn from beside --device, with all their labels, or none (default: all)",
+    )
+    parser.add_argument(
+        "--programs", type=int, metavar="N", help="learn from no more than N programs of a task on a device"
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the model, such as epochs=20 or loss=mse; may be repeated",
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="MODEL.npz", help="where to write the model")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train, save, and print what was learned from."""
+    from tilewright.records.dataset import Corpus, Split
+
+    check_place("-o", arguments.output)
+    model = make(arguments.model, arguments.option, arguments.seed, arguments.device if arguments.labels else None)
+    check_trainable(model)
+    corpus = Corpus.open(arguments.data)
+    split = Split(
+        hold_out=parse_hold_out(arguments.hold_out, names_of(corpus)),
+        device=arguments.device,
+        labels=arguments.labels,
+        labels_of=arguments.labels_of,
+        others=parse_others(arguments.others),
+        programs=arguments.programs,
+        seed=arguments.seed,
+    )
+    dataset = split.training(corpus)
+    checkpoint = f"{arguments.output}{_CHECKPOINT}"
+    begun_s = time.monotonic()
+    try:
+        train_shown(model, dataset, checkpoint)
+    except KeyboardInterrupt:
+        print(_interrupted(checkpoint), file=sys.stderr)
+        raise
+    model.save(arguments.output)
+    with suppress(FileNotFoundError):
+        os.unlink(checkpoint)
+    print(summary(model, dataset, len(split.held_out(corpus)), time.monotonic() - begun_s, arguments.output))
+
+
+def make(name: str, given: Sequence[str], seed: int, device: str | None = None) -> CostModel:
+    """The model with its options; `--seed` and `--device` are among them, if it has a seed and a target."""
+    from tilewright.cost_model import DEFAULT, create
+
+    if seed < 0:
+        raise UsageError(f"--seed is {seed}; it must be at least 0")
+    if name == DEFAULT:
+        raise UsageError(f"{DEFAULT} is what ships, and trained; `tilewright model list` shows what can be trained")
+    known = create(name).options
+    wanted = {"seed": seed, "target": device}
+    implied = {key: value for key, value in wanted.items() if key in known and value is not None}
+    return create(name, **implied | parse_options(given))
+
+
+def parse_options(given: Sequence[str]) -> dict[str, Any]:
+    """Values are JSON; what is none is a word.
+
+    >>> parse_options(["epochs=20", "loss=mse", "residual=true"])
+    {'epochs': 20, 'loss': 'mse', 'residual': True}
+    """
+    options: dict[str, Any] = {}
+    for text in given:
+        key, separator, value = text.partition("=")
+        if not separator or not key.isidentifier():
+            raise UsageError(f"--option is {text!r}; give a name and a value, such as epochs=20")
+        if key in options:
+            raise UsageError(f"--option gives {key} twice; give it once")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options
+
+
+def parse_others(text: str | None) -> tuple[str, ...] | None:
+    """The names of devices; None for all.
+
+    >>> parse_others("a72,v100"), parse_others("none"), parse_others(None)
+    (('a72', 'v100'), (), None)
+    """
+    if text is None:
+        return None
+    return () if text == _NONE else tuple(text.split(","))
+
+
+def summary(model: CostModel, dataset: Dataset, num_held_out: int, time_s: float, path: str) -> str:
+    """What was learned from, and where it is."""
+    lines = [
+        f"learned: {len(dataset)} programs of {len(model.tasks_)} tasks, {num_held_out} tasks held out",
+        f"took: {duration(time_s)}",
+        f"model: {path}, {os.path.getsize(path) / 1e6:.2f} MB",
+    ]
+    return "\n".join(lines)
+
+
+def _interrupted(checkpoint: str) -> str:
+    if os.path.exists(checkpoint):
+        return f"interrupted; all epochs so far are in {checkpoint}: the same command goes on"
+    return "interrupted; nothing is written yet"

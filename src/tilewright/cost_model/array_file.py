@@ -1,0 +1,41 @@
+"""A .npz that may come from anywhere, as arrays of numbers: no pickle, and nothing larger than it says it is."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NOT_ARRAYS = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RecursionError)
+"""What reading bytes that are something else may raise, be it the archive, an array or JSON inside."""
+
+_MEMBER = ".npy"
+_KINDS = "iufb"
+
+
+def read_members(content: bytes, max_bytes: int) -> dict[str, NDArray[Any]]:
+    """The arrays of a .npz by their names; one of NOT_ARRAYS where it is none, or unpacks to more than `max_bytes`."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        num_bytes = sum(entry.file_size for entry in archive.infolist())
+        if num_bytes > max_bytes:
+            raise ValueError(f"it holds {num_bytes} bytes, and at most {max_bytes} are read")
+        return {entry.filename.removesuffix(_MEMBER): _array(archive.read(entry)) for entry in archive.infolist()}
+
+
+def _array(content: bytes) -> NDArray[Any]:
+    """A .npy of numbers, whose size is what it says it is."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version != (1, 0):
+        raise ValueError(f"arrays are of version 1.0, got {version}")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.kind not in _KINDS or dtype.hasobject:
+        raise ValueError(f"arrays hold numbers, got {dtype}")
+    if math.prod(shape) * dtype.itemsize != len(content) - file.tell():
+        raise ValueError(f"an array of shape {shape} and type {dtype} has {len(content) - file.tell()} bytes")
+    return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape, order="F" if is_fortran else "C")

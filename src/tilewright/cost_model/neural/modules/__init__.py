@@ -1,0 +1,1 @@
+"""The networks in torch, one a file: imported by what trains, never by what predicts."""

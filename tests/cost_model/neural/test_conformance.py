@@ -1,0 +1,27 @@
+"""Every network among the cost models keeps the promises of the interface."""
+
+from __future__ import annotations
+
+from tilewright.cost_model import CostModel
+from tilewright.cost_model.neural import Lstm, Mlp, PublishedTlp, Tlp
+from tilewright.testing.cost_model_checks import CostModelChecks, EncodedCostModelChecks
+
+
+class TestMlp(CostModelChecks):
+    def make(self) -> CostModel:
+        return Mlp(width=8, epochs=2, seed=3)
+
+
+class TestPublishedTlp(CostModelChecks):
+    def make(self) -> CostModel:
+        return PublishedTlp(width=16, num_heads=2, epochs=2, seed=3)
+
+
+class TestTlp(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return Tlp(width=16, num_heads=2, epochs=2, seed=3)
+
+
+class TestLstm(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return Lstm(width=8, length=8, epochs=2, seed=3)

@@ -1,0 +1,219 @@
+"""Files of cost models that are torn, of another version or made to do harm: always a UsageError, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tilewright import UsageError
+from tilewright.cost_model import BoostedTrees, load
+from tilewright.cost_model.base import text_array
+from tilewright.testing.cost_model_checks import sum_structured_examples
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    model = BoostedTrees(num_trees=3, max_depth=2)
+    model.fit_examples(sum_structured_examples(60))
+    path = tmp_path_factory.mktemp("model") / "model.npz"
+    model.save(path)
+    return path.read_bytes()
+
+
+def changed(saved: bytes, path: Path, change: Callable[[Arrays], None]) -> Path:
+    with np.load(io.BytesIO(saved)) as file:
+        arrays = {name: file[name] for name in file.files}
+    change(arrays)
+    np.savez(path, allow_pickle=True, **arrays)
+    return path
+
+
+def with_header(**entries: Any) -> Callable[[Arrays], None]:
+    def change(arrays: Arrays) -> None:
+        arrays["header"] = text_array(json.dumps(json.loads(arrays["header"].tobytes()) | entries))
+
+    return change
+
+
+def with_trees(edit: Callable[[Any], None]) -> Callable[[Arrays], None]:
+    """`edit` gets the learner of xgboost's JSON."""
+
+    def change(arrays: Arrays) -> None:
+        content = json.loads(arrays["trees_json"].tobytes())
+        edit(content["learner"])
+        arrays["trees_json"] = text_array(json.dumps(content))
+
+    return change
+
+
+def first_tree(learner: Any) -> Any:
+    return learner["gradient_booster"]["model"]["trees"][0]
+
+
+def refuse(path: Path, message: str = "is not the file of a cost model") -> None:
+    with pytest.raises(UsageError, match=message):
+        load(path)
+
+
+def test_a_file_that_is_cut_off_anywhere_is_refused(saved: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    for size in range(0, len(saved), max(len(saved) // 40, 1)):
+        path.write_bytes(saved[:size])
+        refuse(path)
+
+
+def test_bytes_that_flip_are_an_error_or_no_harm(saved: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(saved), 200).tolist():
+        path.write_bytes(saved[:place] + bytes([saved[place] ^ 0x41]) + saved[place + 1 :])
+        try:
+            model = load(path)
+        except UsageError:
+            continue
+        assert np.isfinite(model.score(np.zeros((2, 3, 12), np.float32))).all()
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"version": 99}, "version 1, got tilewright-cost-model version 99"),
+        ({"format": "other"}, "got other"),
+        ({"model": ["boosted-trees"]}, "its header has \\['boosted-trees'\\] as model"),
+        ({"model": "tlp-9"}, "a cost model is one of"),
+        ({"options": 3}, "its header has 3 as options"),
+        ({"options": {"num_tree": 3}}, "got num_tree"),
+        ({"options": {"num_trees": "many"}}, "the option num_trees .* is like 40, .* got 'many'"),
+        ({"options": {"seed": True}}, "got True"),
+        ({"tasks": "all"}, "its header has 'all' as tasks"),
+    ],
+)
+def test_wrong_headers_are_refused(saved: bytes, tmp_path: Path, entries: dict[str, Any], message: str) -> None:
+    refuse(changed(saved, tmp_path / "model.npz", with_header(**entries)), message)
+
+
+@pytest.mark.parametrize("header", ["[]", "3", "what", "[" * 100_000, '"format"'])
+def test_a_header_that_is_no_object_is_refused(saved: bytes, tmp_path: Path, header: str) -> None:
+    def change(arrays: Arrays) -> None:
+        arrays["header"] = text_array(header)
+
+    refuse(changed(saved, tmp_path / "model.npz", change))
+
+
+@pytest.mark.parametrize("missing", ["base", "counts", "header", "probe"])
+def test_missing_arrays_are_refused(saved: bytes, tmp_path: Path, missing: str) -> None:
+    def change(arrays: Arrays) -> None:
+        del arrays[missing]
+
+    refuse(changed(saved, tmp_path / "model.npz", change))
+
+
+def put(name: str, value: NDArray[Any]) -> Callable[[Arrays], None]:
+    return lambda arrays: arrays.update({name: value})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("columns", np.arange(100, 112)),
+        put("columns", np.arange(-12, 0)),
+        put("columns", np.zeros((3, 4), np.int64)),
+        put("columns", np.zeros(12)),
+        put("columns", np.arange(3)),
+        put("counts", np.zeros(2, np.int64)),
+        put("base", np.zeros(3)),
+        put("base", np.array(["text"])),
+        put("base", np.array([object()])),
+        put("trees_json", np.zeros(10, np.uint8)),
+        put("trees_json", text_array("{}")),
+        put("probe", np.zeros(7, np.float32)),
+    ],
+)
+def test_wrong_arrays_are_refused(saved: bytes, tmp_path: Path, change: Callable[[Arrays], None]) -> None:
+    refuse(changed(saved, tmp_path / "model.npz", change))
+
+
+def set_in(name: str, value: Any) -> Callable[[Any], None]:
+    def edit(learner: Any) -> None:
+        first_tree(learner)[name] = value
+
+    return edit
+
+
+def set_child(node: int, child: Any) -> Callable[[Any], None]:
+    def edit(learner: Any) -> None:
+        first_tree(learner)["left_children"][node] = child
+
+    return edit
+
+
+def set_outcome(learner: Any) -> None:
+    learner["gradient_booster"]["model"]["tree_info"][0] = 10**6
+
+
+def set_classes(learner: Any) -> None:
+    learner["learner_model_param"]["num_class"] = "1000"
+
+
+def set_features(learner: Any) -> None:
+    learner["learner_model_param"]["num_feature"] = "1000"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        set_child(0, 10**6),
+        set_child(0, -7),
+        set_child(1, 0),
+        set_child(0, "1"),
+        set_child(0, 2),
+        set_in("left_children", [1]),
+        set_in("left_children", "what"),
+        set_in("split_indices", [10**6] * 7),
+        set_in("split_type", [1] * 7),
+        set_in("tree_param", {"num_nodes": "0", "size_leaf_vector": "1"}),
+        set_outcome,
+        set_classes,
+        set_features,
+    ],
+)
+def test_trees_that_point_elsewhere_are_refused(saved: bytes, tmp_path: Path, edit: Callable[[Any], None]) -> None:
+    refuse(changed(saved, tmp_path / "model.npz", with_trees(edit)), "what boosted-trees has learned is not in it")
+
+
+def test_an_archive_that_unpacks_to_more_than_it_should_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.npy", bytes(300 << 20))
+    assert path.stat().st_size < 1 << 20
+    refuse(path, "at most 268435456 are read")
+
+
+def test_an_array_that_claims_to_be_larger_than_it_is_is_refused(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(content, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+    path = tmp_path / "model.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.npy", b"\x93NUMPY\x01\x00" + content.getvalue())
+    refuse(path)
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    refuse(tmp_path, "cannot be read: Is a directory")
+
+
+def test_what_a_model_learned_from_is_in_its_file(tmp_path: Path) -> None:
+    model = BoostedTrees()
+    model.tasks_ = ("2f", "77")
+    model.save(tmp_path / "model.npz")
+    assert load(tmp_path / "model.npz").tasks_ == ("2f", "77")
