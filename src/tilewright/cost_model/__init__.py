@@ -18,26 +18,42 @@ from tilewright.cost_model.metrics import (
     top_k_latency_s,
     top_k_recall,
 )
-from tilewright.cost_model.neural import Lstm, Mlp, NeuralModel, PublishedTlp, Tlp
+from tilewright.cost_model.neural import (
+    Atformer,
+    Hierarchical,
+    Lstm,
+    Mlp,
+    MtlTlp,
+    NeuralModel,
+    PublishedTlp,
+    Tlp,
+    TreeGru,
+)
 from tilewright.cost_model.random import RandomModel
 from tilewright.cost_model.registry import DEFAULT, create, default, find, load, names
+from tilewright.cost_model.transfer import ResidualModel
 
 __all__ = [
     "DEFAULT",
     "AnalyticalModel",
+    "Atformer",
     "BoostedTrees",
     "CostModel",
     "Dataset",
     "Examples",
     "Group",
+    "Hierarchical",
     "Logged",
     "Lstm",
     "Measured",
     "Mlp",
+    "MtlTlp",
     "NeuralModel",
     "PublishedTlp",
     "RandomModel",
+    "ResidualModel",
     "Tlp",
+    "TreeGru",
     "average_peak_score",
     "create",
     "default",

@@ -8,8 +8,9 @@ from typing import Any
 from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel, read_file
 from tilewright.cost_model.boosted_trees import BoostedTrees
-from tilewright.cost_model.neural import Atformer, Lstm, Mlp, MtlTlp, PublishedTlp, Tlp, TreeGru
+from tilewright.cost_model.neural import Atformer, Hierarchical, Lstm, Mlp, MtlTlp, PublishedTlp, Tlp, TreeGru
 from tilewright.cost_model.random import RandomModel
+from tilewright.cost_model.transfer import ResidualModel
 from tilewright.errors import UsageError
 
 DEFAULT = "default"
@@ -17,7 +18,20 @@ DEFAULT = "default"
 
 _MODELS: dict[str, type[CostModel]] = {
     model.name: model
-    for model in (BoostedTrees, AnalyticalModel, RandomModel, Mlp, Lstm, PublishedTlp, Tlp, MtlTlp, TreeGru, Atformer)
+    for model in (
+        BoostedTrees,
+        AnalyticalModel,
+        RandomModel,
+        ResidualModel,
+        Mlp,
+        Lstm,
+        TreeGru,
+        PublishedTlp,
+        Tlp,
+        MtlTlp,
+        Atformer,
+        Hierarchical,
+    )
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.cost_model import CostModel
-from tilewright.cost_model.neural import Lstm, Mlp, PublishedTlp, Tlp
+from tilewright.cost_model.neural import Atformer, Hierarchical, Lstm, Mlp, MtlTlp, PublishedTlp, Tlp, TreeGru
 from tilewright.testing.cost_model_checks import CostModelChecks, EncodedCostModelChecks
 
 
@@ -25,3 +25,28 @@ class TestTlp(EncodedCostModelChecks):
 class TestLstm(EncodedCostModelChecks):
     def make(self) -> CostModel:
         return Lstm(width=8, length=8, epochs=2, seed=3)
+
+
+class TestMtlTlp(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return MtlTlp(width=8, num_heads=2, epochs=2, seed=3)
+
+
+class TestTreeGru(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return TreeGru(width=8, num_slots=2, epochs=2, seed=3)
+
+
+class TestAtformer(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return Atformer(width=8, num_heads=2, epochs=2, seed=3)
+
+
+class TestAtformerWithTheDevice(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return Atformer(reads_hardware=True, width=8, num_heads=2, epochs=2, seed=3)
+
+
+class TestHierarchical(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return Hierarchical(width=8, num_heads=2, epochs=2, seed=3)

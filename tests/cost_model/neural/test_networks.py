@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tilewright.cost_model import Examples
-from tilewright.cost_model.neural import Lstm, Mlp, NeuralModel, PublishedTlp, Tlp
+from tilewright.cost_model.neural import Atformer, Hierarchical, Lstm, Mlp, NeuralModel, PublishedTlp, Tlp, TreeGru
 from tilewright.cost_model.neural.export import export
 from tilewright.cost_model.neural.inference import choose_engine, engine, reference_engine
 from tilewright.cost_model.neural.training import column_scale, seeded, set_weights
@@ -23,6 +23,9 @@ MODELS: dict[str, NeuralModel] = {
     "tlp": Tlp(width=16, num_heads=4),
     "tlp-cut": Tlp(width=16, num_heads=4, length=12),
     "lstm": Lstm(width=16, length=8),
+    "tree-gru": TreeGru(width=16, num_slots=4),
+    "atformer": Atformer(width=16, num_heads=4),
+    "hierarchical": Hierarchical(width=16, num_heads=4),
 }
 MASKED = [name for name in MODELS if name != "tlp-published"]
 

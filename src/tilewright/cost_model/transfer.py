@@ -1,0 +1,212 @@
+"""What is known of all programs, and what is learned of one task: f = f_global + f_local.
+
+The global model knows many tasks and is not changed. The local one learns, from the few programs of a task that are
+measured, what the global one gets wrong there; how much it counts is what it proves on programs that it has not seen.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost_model.base import CostModel
+from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.views import View, joined_encoder
+from tilewright.errors import UsageError
+from tilewright.features import Encoder
+
+Floats = NDArray[np.float64]
+_GLOBAL, _LOCAL = "global:", "local:"
+
+
+def _few_shallow_trees() -> dict[str, Any]:
+    # A program's error counts alike, whatever it is: a weight below 1 would be for throughput.
+    return {"num_trees": 16, "max_depth": 2, "learning_rate": 0.2, "l2": 1.0, "min_weight": 1.0}
+
+
+@dataclass(kw_only=True, eq=False)
+class ResidualModel(CostModel):
+    """score = slope x global score + share x local score, both on the scale of log throughput.
+
+    The slope is a regression of what was measured on the global score, held near the one that would make both spread
+    alike. The local model learns what remains, as a regression; its share is how well models of parts of the data
+    predict the rest of it, and is 0 if they do not. So with little data, or none that it can learn from, programs are
+    ranked as the global model ranks them.
+
+    `ResidualModel.over(model)` is one over a model that is there.
+    """
+
+    name: ClassVar[str] = "residual"
+
+    global_model: str = "analytical"
+    global_options: dict[str, Any] = field(default_factory=dict)
+    local_model: str = "boosted-trees"
+    local_options: dict[str, Any] = field(default_factory=_few_shallow_trees)
+    least_label: float = 0.05
+    """A program that is slower than that, relative to the best, counts as if it ran at that; so does a failure."""
+    prior_slope: float = 0.7
+    """The correlation between scores and log throughput that is expected of the global model."""
+    prior_programs: float = 8.0
+    """How many programs it takes to believe in another slope, or in the local model, by half."""
+    num_folds: int = 4
+    seed: int = 0
+    """Of the local model, if it has one."""
+
+    global_: CostModel | None = field(default=None, init=False, repr=False)
+    local_: CostModel | None = field(default=None, init=False, repr=False)
+    slope_: float = field(default=1.0, init=False, repr=False)
+    share_: float = field(default=0.0, init=False, repr=False)
+
+    @classmethod
+    def over(cls, model: CostModel, **options: Any) -> ResidualModel:
+        """A model whose global one is `model`, with other options as in the constructor."""
+        made = cls(global_model=model.name, global_options=model.options, **options)
+        made.global_ = model
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ResidualModel:
+        """The global model is never changed: copies, such as those for each task of a network, share it."""
+        made = ResidualModel(**copy.deepcopy(self.options, memo))
+        made.global_ = self.global_
+        made.local_ = copy.deepcopy(self.local_, memo)
+        made.slope_, made.share_ = self.slope_, self.share_
+        return made
+
+    @property
+    def encoder(self) -> Encoder:
+        return joined_encoder([self._global.encoder, self._new_local().encoder])
+
+    @property
+    def is_fitted(self) -> bool:
+        return self._global.is_fitted
+
+    @property
+    def _global(self) -> CostModel:
+        if self.global_ is None:
+            self.global_ = _create(self.global_model, self.global_options)
+        return self.global_
+
+    def _new_local(self) -> CostModel:
+        model = _create(self.local_model, self.local_options)
+        return _create(self.local_model, {"seed": self.seed} | self.local_options) if "seed" in model.options else model
+
+    # --- learning ---
+
+    def fit_examples(self, examples: Examples) -> None:
+        if len(examples) == 0:
+            raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
+        self._check_fitted()
+        self._check_columns(examples.num_features)
+        measured = _centred(np.log(np.maximum(examples.labels, self.least_label)), examples.tasks)
+        own = View.of(self._global.encoder, self.encoder).examples(examples)
+        known = _centred(_scores_of(self._global, own, np.arange(len(own))), examples.tasks)
+        self.slope_ = self._regress(known, measured)
+        remainder = measured - self.slope_ * known
+        local = View.of(self._new_local().encoder, self.encoder).examples(examples)
+        local = replace(local, labels=remainder)
+        self.share_ = self._believed(local)
+        self.local_ = self._fitted_local(local) if self.share_ > 0 else None
+
+    def _check_fitted(self) -> None:
+        if not self.is_fitted:
+            raise UsageError(
+                f"the global model {self.global_model} of a residual has learned nothing yet, and is not changed by "
+                f"fit; make one over a model that has: ResidualModel.over(model)"
+            )
+
+    def _check_columns(self, num_columns: int) -> None:
+        if num_columns != len(self.encoder.columns):
+            raise UsageError(
+                f"the cost model {self.name} of {self.global_model} and {self.local_model} reads the "
+                f"{len(self.encoder.columns)} columns of the encoder {self.encoder.name}, not of other features, got "
+                f"{num_columns}; give it programs that this encoder has encoded"
+            )
+
+    def _regress(self, known: Floats, measured: Floats) -> float:
+        spread, wanted = known.std(), measured.std()
+        if spread == 0 or wanted == 0:
+            return 1.0
+        correlation = float(np.mean(known * measured)) / (spread * wanted)
+        num = len(known)
+        shrunk = (num * correlation + self.prior_programs * self.prior_slope) / (num + self.prior_programs)
+        return float(max(shrunk, 0.1) * wanted / spread)
+
+    def _believed(self, local: Examples) -> float:
+        """The share of the local scores that predicts best what is left out when they are learned."""
+        if len(local) < 2 * self.num_folds or np.ptp(local.labels) == 0:
+            return 0.0
+        fold = np.arange(len(local)) % self.num_folds
+        foreseen = np.empty(len(local))
+        for number in range(self.num_folds):
+            model = self._fitted_local(local.select(np.flatnonzero(fold != number)))
+            foreseen[fold == number] = _scores_of(model, local, np.flatnonzero(fold == number))
+        power = float(foreseen @ foreseen)
+        if power == 0:
+            return 0.0
+        share = float(foreseen @ local.labels) / power
+        believed = len(local) / (len(local) + self.prior_programs)
+        return float(np.clip(share, 0, 1)) * believed
+
+    def _fitted_local(self, local: Examples) -> CostModel:
+        model = self._new_local()
+        model.fit_examples(local)
+        return model
+
+    # --- predicting ---
+
+    def _score(self, values: NDArray[np.float32]) -> Floats:
+        self._check_columns(values.shape[2])
+        known = self._global.score(View.of(self._global.encoder, self.encoder).values(values))
+        if self.local_ is None:
+            return self.slope_ * known
+        local = self.local_.score(View.of(self.local_.encoder, self.encoder).values(values))
+        return self.slope_ * known + self.share_ * local
+
+    # --- the file ---
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        state: dict[str, NDArray[Any]] = {"shares": np.array([self.slope_, self.share_])}
+        state |= {f"{_GLOBAL}{name}": array for name, array in self._global._state().items()}
+        if self.local_ is not None:
+            state |= {f"{_LOCAL}{name}": array for name, array in self.local_._state().items()}
+        return state
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._global._restore(_of(_GLOBAL, arrays))
+        self.slope_, self.share_ = map(float, arrays["shares"])
+        local = _of(_LOCAL, arrays)
+        if local:
+            self.local_ = self._new_local()
+            self.local_._restore(local)
+
+
+def _create(name: str, options: Mapping[str, Any]) -> CostModel:
+    from tilewright.cost_model.registry import create  # which knows this model, too
+
+    return create(name, **options)
+
+
+def _of(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _centred(values: Floats, tasks: NDArray[np.int64]) -> Floats:
+    """Minus the mean of the task: only programs of one task are compared."""
+    _, own = np.unique(tasks, return_inverse=True)
+    means = np.bincount(own, values) / np.bincount(own)
+    return values - means[own]
+
+
+def _scores_of(model: CostModel, examples: Examples, programs: NDArray[np.int64]) -> Floats:
+    """The scores of some programs; those with as many rows are scored together."""
+    scores = np.empty(len(programs))
+    counts = examples.num_statements[programs]
+    for count in np.unique(counts):
+        own = np.flatnonzero(counts == count)
+        scores[own] = model.score(examples.padded(programs[own])[0])
+    return scores

@@ -1,0 +1,69 @@
+"""Several encoders at once: one that gives the rows of all, and how to take the rows of each out of its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.cost_model.examples import Examples
+from tilewright.errors import UsageError
+from tilewright.features import Encoder, JoinedEncoder
+
+
+def joined_encoder(encoders: Sequence[Encoder]) -> Encoder:
+    """One that gives the rows of all of them, those that several give once.
+
+    >>> from tilewright.features import create_encoder
+    >>> joined_encoder([create_encoder("statements+hardware"), create_encoder("statements")]).columns[-1]
+    'hardware.region_cycles'
+    """
+    parts = tuple(dict.fromkeys(part for encoder in encoders for part in _parts(encoder)))
+    for part in parts:
+        if not part.columns:
+            raise UsageError(
+                f"encoders are joined by their columns, and those of {part.name} differ from sketch to sketch; "
+                f"choose a model that reads something else"
+            )
+    return parts[0] if len(parts) == 1 else JoinedEncoder(parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """What one encoder gives, in the arrays of a joined one: its rows are those that have a number in its columns."""
+
+    columns: NDArray[np.int64]
+    is_whole: bool
+
+    @staticmethod
+    def of(encoder: Encoder, joined: Encoder) -> View:
+        """The view of an encoder that is joined with others."""
+        begin = 0
+        found: dict[Encoder, NDArray[np.int64]] = {}
+        for part in _parts(joined):
+            found[part] = np.arange(begin, begin + len(part.columns))
+            begin += len(part.columns)
+        return View(np.concatenate([found[part] for part in _parts(encoder)]), encoder == joined)
+
+    def values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Its values[candidate, row, number]; candidates of a sketch have the same rows."""
+        if self.is_whole:
+            return values
+        own = values[:, :, self.columns]
+        is_row: NDArray[np.bool_] = np.any(own != 0, axis=(0, 2))
+        return own[:, is_row]
+
+    def examples(self, examples: Examples) -> Examples:
+        """Its rows of the programs."""
+        if self.is_whole:
+            return examples
+        own = examples.values[:, self.columns]
+        is_row: NDArray[np.bool_] = np.any(own != 0, axis=1)
+        counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_row)])
+        return replace(examples, values=own[is_row], offsets=counts[examples.offsets])
+
+
+def _parts(encoder: Encoder) -> tuple[Encoder, ...]:
+    return encoder.parts if isinstance(encoder, JoinedEncoder) else (encoder,)

@@ -1,0 +1,157 @@
+"""A global model and a local one: what the local one learns, when it is believed, and what the file holds."""
+
+from __future__ import annotations
+
+import copy
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tilewright.cost_model import (
+    AnalyticalModel,
+    BoostedTrees,
+    CostModel,
+    Dataset,
+    Examples,
+    Measured,
+    ResidualModel,
+    load,
+    pairwise_accuracy,
+)
+from tilewright.cost_model.views import View, joined_encoder
+from tilewright.errors import UsageError
+from tilewright.features import create_encoder
+from tilewright.space import Population
+from tilewright.testing.cost_model_checks import EncodedCostModelChecks
+from tilewright.testing.encoder_checks import sketches_of
+
+Floats = NDArray[np.float64]
+
+
+class TestResidualOfTheAnalyticalModel(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return ResidualModel()
+
+
+class TestResidualOfTrees(EncodedCostModelChecks):
+    """Both models read the same."""
+
+    def make(self) -> CostModel:
+        return ResidualModel.over(known_trees())
+
+
+def known_trees() -> BoostedTrees:
+    trees = BoostedTrees(num_trees=4)
+    trees.fit(Dataset((Measured(programs(20, seed=5), np.linspace(1.0, 2.0, 20)),)))
+    return trees
+
+
+def programs(num: int, seed: int = 0) -> Population:
+    (sketch, *_) = sketches_of("gemm")
+    return sketch.sample(np.random.default_rng(seed), num)
+
+
+def log_cycles(population: Population) -> Floats:
+    return -AnalyticalModel().predict(population)
+
+
+def hidden(population: Population) -> Floats:
+    """Something that the analytical model does not know of."""
+    column = create_encoder("statements").encode(population)[:, :, 3:].sum(axis=(1, 2))
+    order: Floats = np.argsort(np.argsort(column)) / len(column)
+    return order
+
+
+def measured(population: Population, latencies_s: Floats) -> Dataset:
+    return Dataset((Measured(population, latencies_s),))
+
+
+def test_without_data_the_ranking_is_that_of_the_global_model() -> None:
+    population = programs(40)
+    np.testing.assert_allclose(ResidualModel().predict(population), AnalyticalModel().predict(population))
+
+
+@pytest.mark.parametrize("num", [1, 4, 16])
+def test_where_the_global_model_is_right_little_data_does_no_harm(num: int) -> None:
+    population, known = programs(200), programs(num, seed=1)
+    noise = np.random.default_rng(0).normal(size=num) * 0.02
+    model = ResidualModel()
+    model.update(measured(known, np.exp(log_cycles(known) + noise)))
+    truth = -log_cycles(population)
+    assert pairwise_accuracy(model.predict(population), truth) > 0.97
+
+
+def test_what_the_global_model_gets_wrong_is_learned() -> None:
+    population, known = programs(200), programs(64, seed=1)
+    model = ResidualModel()
+    model.update(measured(known, np.exp(log_cycles(known) + hidden(known))))
+    truth = -log_cycles(population) - hidden(population)
+    before = pairwise_accuracy(AnalyticalModel().predict(population), truth)
+    assert model.share_ > 0
+    assert pairwise_accuracy(model.predict(population), truth) > before + 0.02
+
+
+def test_failures_only_and_equal_latencies_teach_nothing() -> None:
+    population, known = programs(50), programs(16, seed=1)
+    for latency_s in (np.inf, 1.0):
+        model = ResidualModel()
+        model.update(measured(known, np.full(16, latency_s)))
+        scores = model.predict(population)
+        assert pairwise_accuracy(scores, AnalyticalModel().predict(population)) == 1.0
+
+
+def test_an_update_takes_milliseconds() -> None:
+    known = programs(64, seed=1)
+    data = measured(known, np.exp(log_cycles(known) + hidden(known)))
+    model = ResidualModel()
+    examples = data.encoded(model.encoder)
+    model.update_examples(examples)
+    begun_s = time.process_time()
+    model.update_examples(examples)
+    assert time.process_time() - begun_s < 0.3
+
+
+def test_copies_share_the_global_model_and_learn_for_themselves() -> None:
+    known = programs(64, seed=1)
+    model = ResidualModel.over(known_trees())
+    other = copy.deepcopy(model)
+    other.update(measured(known, np.exp(hidden(known))))
+    assert other.global_ is model.global_
+    assert (model.share_, model.local_) == (0.0, None)
+    assert other.options == model.options
+
+
+def test_the_file_holds_both_models(tmp_path: Path) -> None:
+    population, known = programs(30), programs(64, seed=1)
+    model = ResidualModel.over(known_trees())
+    model.update(measured(known, np.exp(log_cycles(known) + hidden(known))))
+    model.save(tmp_path / "model.npz")
+    loaded = load(tmp_path / "model.npz")
+    assert isinstance(loaded, ResidualModel)
+    assert loaded.share_ == model.share_ > 0
+    np.testing.assert_array_equal(loaded.predict(population), model.predict(population))
+
+
+def test_a_global_model_that_knows_nothing_is_refused() -> None:
+    model = ResidualModel(global_model="boosted-trees")
+    assert not model.is_fitted
+    with pytest.raises(UsageError, match="global model boosted-trees of a residual has learned nothing yet"):
+        model.fit(measured(programs(4), np.ones(4)))
+    with pytest.raises(UsageError, match="those of choices differ from sketch to sketch"):
+        _ = ResidualModel(global_model="random").encoder
+
+
+def test_views_are_what_each_encoder_gives() -> None:
+    population = programs(5)
+    both = [create_encoder("estimate+hierarchy"), create_encoder("statements+hierarchy")]
+    joined = joined_encoder(both)
+    values = joined.encode(population)
+    rows = Examples.of_groups([values, values[:2]], [np.ones(5), np.ones(2)], [0, 1])
+    for encoder in both:
+        view = View.of(encoder, joined)
+        np.testing.assert_array_equal(view.values(values), encoder.encode(population))
+        np.testing.assert_array_equal(view.examples(rows).padded(np.arange(5))[0], encoder.encode(population))
+    assert joined_encoder(both[:1] * 2) == both[0]
