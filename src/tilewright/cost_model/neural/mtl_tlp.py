@@ -69,8 +69,8 @@ class MtlTlp(TlpOptions):
         self.devices_ = tuple(sorted(_devices(examples))) or ("",)
         super().fit_examples(examples, **options)
 
-    def _check_examples(self, examples: Examples) -> None:
-        super()._check_examples(examples)
+    def _check_training(self, examples: Examples) -> None:
+        super()._check_training(examples)
         self._check_target()
         unknown = _devices(examples) - set(self.devices_)
         if unknown:
