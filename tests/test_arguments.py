@@ -44,7 +44,11 @@ WRONG_OPTIONS: list[tuple[str, object, str]] = [
     ),
     ("search", 3, "search is 3"),
     ("search", BoostedTrees, "search is <class .*BoostedTrees'>"),
-    ("cost_model", "xgb", "cost_model is 'xgb'; it must be one of default, boosted-trees, analytical, random, .*the path of"),
+    (
+        "cost_model",
+        "xgb",
+        "cost_model is 'xgb'; it must be one of default, boosted-trees, analytical, random, .*the path of",
+    ),
     ("cost_model", 3, "cost_model is 3"),
     ("cost_model", None, "cost_model is None"),
     ("cost_model", BoostedTrees, r"an instance of CostModel; make it: BoostedTrees\(\)"),

@@ -124,6 +124,14 @@ def test_programs_of_another_context_are_no_finalists() -> None:
     assert len(programs.close(4, 1.1)) == 1
 
 
+def test_where_no_task_has_a_choice_nothing_is_compiled() -> None:
+    first, second = records_of(FIRST, [1.0]), records_of(SECOND, [2.0])
+    programs = {FIRST.hash: RecordedPrograms(FIRST, first), SECOND.hash: RecordedPrograms(SECOND, second)}
+    network = Network({})
+    assert settle(programs, [FIRST.hash, SECOND.hash], network.compile_with, network.profile_of, budget_s=0.0) == {}
+    assert network.compiled == []
+
+
 def test_a_variant_that_does_not_compile_ends_the_comparison_there() -> None:
     first, second = records_of(FIRST, [1.0, 1.01, 1.02]), records_of(SECOND, [2.0])
     network = Network({key(record): 3.0 - n for n, record in enumerate(first)} | {key(second[0]): 1.0})

@@ -45,8 +45,9 @@ def settle(
     of the network are run in turns for about `budget_s` seconds.
     """
     finalists = {task: found.close(NUM_FINALISTS, CLOSE) for task, found in programs.items()}
+    num_variants = max(map(len, finalists.values()), default=0)
     models: list[CompiledModel] = []
-    for place in range(max(map(len, finalists.values()), default=0)):
+    for place in range(num_variants if num_variants > 1 else 0):
         choice = {task: found[min(place, len(found) - 1)].trace for task, found in finalists.items() if found}
         try:
             models.append(compile_with(choice))
