@@ -31,16 +31,16 @@ def draw(results: Results, laboratory: Laboratory, folder: Path) -> list[Path]:
 def bars(results: Results, path: Path) -> Path:
     """top-1 and top-5 of each model, the mean over the seeds."""
     rows = by_row(results)
-    names = [model for (model,) in rows]
-    figure = _figure(8, 0.35 * len(names) + 1.2)
+    names = [_title(model) for (model,) in rows]
+    figure = _figure(8, 0.45 * len(names) + 1.2)
     axes = figure.add_subplot()
     places = np.arange(len(names))
     for offset, name, colour in ((-0.2, "top_1", "tab:blue"), (0.2, "top_5", "tab:orange")):
         means = [_mean(outcomes, name) for columns in rows.values() for outcomes in columns.values()]
         axes.barh(places + offset, means, 0.38, label=name.replace("_", "-"), color=colour)
-    axes.set_yticks(places, names)
+    axes.set_yticks(places, names, fontsize=7)
     axes.invert_yaxis()
-    axes.set(xlim=(0, 1), xlabel="best / found, weighted over held-out networks")
+    axes.set(xlim=(0, 1), xlabel="top-k over held-out networks")
     axes.grid(axis="x", alpha=0.3)
     axes.legend(loc="lower left")
     return _saved(figure, path)
@@ -59,8 +59,8 @@ def scatter(results: Results, laboratory: Laboratory, path: Path) -> Path:
         axes.set(
             xlabel="place of the score among those of the task",
             ylabel="place of the measured throughput",
-            title=f"{case.model}: top-1 {outcome.rating['top_1']:.3f}",
         )
+        axes.set_title(f"{_title(case.model)}\ntop-1 {outcome.rating['top_1']:.3f}", fontsize=9)
     return _saved(figure, path)
 
 
@@ -86,11 +86,16 @@ def shares(results: Results, path: Path) -> Path:
             if row[0] == device:
                 percents = [float(share.rstrip("%")) for share in columns]
                 means = [_mean(outcomes, name) for outcomes in columns.values()]
-                axes.plot(percents, means, "o-", label=" ".join(row[1:]))
+                axes.plot(percents, means, "o-", label=_title(" ".join(row[1:])))
         axes.set(xscale="log", xlabel="labels of the device, %", ylabel="top-1", title=device)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=6)
     return _saved(figure, path)
+
+
+def _title(model: str) -> str:
+    """The options of a model on a line of their own."""
+    return model.replace(":", "\n", 1).replace(",", ", ")
 
 
 def _places(values: Any) -> Any:

@@ -95,6 +95,7 @@ def test_bytes_that_flip_are_an_error_or_no_harm(saved: bytes, tmp_path: Path) -
         ({"options": {"num_tree": 3}}, "got num_tree"),
         ({"options": {"num_trees": "many"}}, "the option num_trees .* is like 40, .* got 'many'"),
         ({"options": {"seed": True}}, "got True"),
+        ({"options": {"residual": True}}, "what boosted-trees has learned is not in it .a residual is on"),
         ({"tasks": "all"}, "its header has 'all' as tasks"),
     ],
 )
@@ -132,6 +133,8 @@ def put(name: str, value: NDArray[Any]) -> Callable[[Arrays], None]:
         put("columns", np.arange(3)),
         put("counts", np.zeros(2, np.int64)),
         put("base", np.zeros(3)),
+        put("base", np.array(np.nan)),
+        put("slope", np.array(np.inf)),
         put("base", np.array(["text"])),
         put("base", np.array([object()])),
         put("trees_json", np.zeros(10, np.uint8)),

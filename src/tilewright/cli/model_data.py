@@ -73,8 +73,8 @@ def check_trainable(model: CostModel) -> None:
         raise UsageError(f"the cost model {model.name} has nothing to learn; `tilewright model list` shows which have")
     if isinstance(model, NeuralModel) and find_spec("torch") is None:
         raise UsageError(
-            f"the cost model {model.name} is trained with torch, which is not installed; install it (a trained model "
-            "does not need it), or train boosted-trees"
+            f"the cost model {model.name} is trained with torch, which is not installed: pip install tilewright[train] "
+            "(a trained model does not need it), or train boosted-trees"
         )
 
 

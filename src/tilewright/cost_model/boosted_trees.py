@@ -211,6 +211,10 @@ class BoostedTrees(CostModel):
         self.slope_ = float(arrays.get("slope", 0.0))
         self.num_features_, self.num_fitted_, self.num_updates_ = map(int, arrays["counts"].tolist())
         self.columns_ = _checked_columns(arrays["columns"], self.num_features_)
+        if not np.isfinite([self.base_, self.slope_]).all():
+            raise ValueError(f"scores begin with finite numbers, got {self.base_} and {self.slope_}")
+        if self.residual and self.num_features_ != len(self.encoder.columns):
+            raise ValueError(f"a residual is on {len(self.encoder.columns)} features, got {self.num_features_}")
         if "trees_json" not in arrays:
             return
         check_trees(arrays["trees_json"].tobytes(), len(self.columns_))

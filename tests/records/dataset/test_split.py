@@ -131,6 +131,7 @@ def test_several_datasets_are_one_corpus(corpus: Corpus, tmp_path: Path) -> None
     assert [device.name for device in both.devices] == ["a72", "haswell-2t", "v100"]
     assert both.networks == corpus.networks
     assert len(both.tasks) == 3
+    assert len(both.dataset(lambda _: True)) == 50
 
 
 @pytest.mark.parametrize(

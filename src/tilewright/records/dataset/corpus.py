@@ -40,13 +40,13 @@ class Corpus:
 
     @classmethod
     def open(cls, paths: Sequence[str | os.PathLike[str]]) -> Corpus:
-        """The datasets in these folders."""
+        """The datasets in these folders; one that is named twice counts once."""
         if not paths:
             raise UsageError("models are trained and tested on at least one dataset, got none; name a folder")
         sources: list[Source] = []
         networks: list[NetworkTasks] = []
         devices: dict[str, Device] = {}
-        for folder in map(_folder, paths):
+        for folder in map(_folder, {os.path.realpath(path): path for path in paths}.values()):
             networks += [network for network in folder.networks() if network not in networks]
             for device in folder.devices():
                 _check_same(devices.setdefault(device.name, device), device)
