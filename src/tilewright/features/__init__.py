@@ -12,7 +12,7 @@ from tilewright.features.encoders import (
     hardware_of,
 )
 from tilewright.features.hardware import HARDWARE_NAMES, Hardware
-from tilewright.features.hierarchy import HIERARCHY_COLUMNS, HierarchyEncoder
+from tilewright.features.hierarchy import HIERARCHY_COLUMNS, PROGRAM_COLUMNS, HierarchyEncoder, ProgramEncoder
 from tilewright.features.loop_tree import TREE_COLUMNS, LoopTreeEncoder
 from tilewright.features.primitive_encoders import (
     NUM_TOKENS,
@@ -41,6 +41,7 @@ __all__ = [
     "HARDWARE_NAMES",
     "HIERARCHY_COLUMNS",
     "NUM_TOKENS",
+    "PROGRAM_COLUMNS",
     "READ",
     "READ_WRITE",
     "TREE_COLUMNS",
@@ -60,6 +61,7 @@ __all__ = [
     "PrimitiveEncoder",
     "PrimitiveReader",
     "PrimitiveSequence",
+    "ProgramEncoder",
     "PublishedPrimitiveEncoder",
     "Statement",
     "StatementEncoder",

@@ -33,12 +33,12 @@ from tilewright.space import Population, Sketch
 from tilewright.te import DTYPES, Reduce, Tensor
 
 LEVELS = ("program", "statement", "loop", "buffer")
+PROGRAM_COLUMNS = (
+    *KINDS, "flop", "num_statements", "num_loops", "input_bytes", "constant_bytes", "output_bytes",
+    "num_inputs", "num_outputs", "largest_spatial", "largest_reduce", "num_knobs", *(f"num_{step}" for step in STEPS),
+)  # fmt: skip
 _COLUMNS = {
-    "program": (
-        *KINDS, "flop", "num_statements", "num_loops", "input_bytes", "constant_bytes", "output_bytes",
-        "num_inputs", "num_outputs", "largest_spatial", "largest_reduce", "num_knobs",
-        *(f"num_{step}" for step in STEPS),
-    ),
+    "program": PROGRAM_COLUMNS,
     "statement": (*KINDS, "flops", "element_bytes", *NEST_FEATURES, *ALLOCATION_FEATURES, *MACHINE_FEATURES),
     "loop": (*LOOP_COLUMNS, "outer", "inner", "is_around", "num_moved", "touched_bytes", "working_set"),
     "buffer": (*BUFFER_FEATURES, "element_bytes", "num_accesses", "is_intermediate"),
@@ -76,6 +76,21 @@ class HierarchyEncoder(Encoder):
                 table.add(_row("loop", own, _loop(statement, position)))
             for number in range(len(statement.accesses)):
                 table.add(_row("buffer", own, _buffer(statement, number, hardware)))
+        return table.values(len(population))
+
+
+class ProgramEncoder(Encoder):
+    """One row: the program as a whole, with the columns of that level of the hierarchy."""
+
+    name = "program"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return PROGRAM_COLUMNS
+
+    def encode(self, population: Population) -> NDArray[np.float32]:
+        table = RowTable(PROGRAM_COLUMNS)
+        table.add(_program(population.sketch, statements_of(population)))
         return table.values(len(population))
 
 

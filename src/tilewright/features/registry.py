@@ -14,7 +14,7 @@ from tilewright.features.encoders import (
     JoinedEncoder,
     StatementEncoder,
 )
-from tilewright.features.hierarchy import HierarchyEncoder
+from tilewright.features.hierarchy import HierarchyEncoder, ProgramEncoder
 from tilewright.features.loop_tree import LoopTreeEncoder
 from tilewright.features.primitive_encoders import PrimitiveEncoder, PublishedPrimitiveEncoder
 
@@ -28,6 +28,7 @@ _ENCODERS: dict[str, type[Encoder]] = {
         PublishedPrimitiveEncoder,
         LoopTreeEncoder,
         HierarchyEncoder,
+        ProgramEncoder,
         HardwareEncoder,
     )
 }

@@ -49,4 +49,4 @@ class TestAtformerWithTheDevice(EncodedCostModelChecks):
 
 class TestHierarchical(EncodedCostModelChecks):
     def make(self) -> CostModel:
-        return Hierarchical(width=8, num_heads=2, epochs=2, seed=3)
+        return Hierarchical(width=8, num_heads=2, num_members=2, epochs=2, seed=3)

@@ -10,7 +10,17 @@ import pytest
 import torch
 
 from tilewright.cost_model import Examples
-from tilewright.cost_model.neural import Atformer, Hierarchical, Lstm, Mlp, NeuralModel, PublishedTlp, Tlp, TreeGru
+from tilewright.cost_model.neural import (
+    Atformer,
+    Hierarchical,
+    Lstm,
+    Mlp,
+    MtlTlp,
+    NeuralModel,
+    PublishedTlp,
+    Tlp,
+    TreeGru,
+)
 from tilewright.cost_model.neural.export import export
 from tilewright.cost_model.neural.inference import choose_engine, engine, reference_engine
 from tilewright.cost_model.neural.training import column_scale, seeded, set_weights
@@ -23,9 +33,10 @@ MODELS: dict[str, NeuralModel] = {
     "tlp": Tlp(width=16, num_heads=4),
     "tlp-cut": Tlp(width=16, num_heads=4, length=12),
     "lstm": Lstm(width=16, length=8),
+    "mtl-tlp": MtlTlp(width=16, num_heads=4),
     "tree-gru": TreeGru(width=16, num_slots=4),
     "atformer": Atformer(width=16, num_heads=4),
-    "hierarchical": Hierarchical(width=16, num_heads=4),
+    "hierarchical": Hierarchical(width=16, num_members=2),
 }
 MASKED = [name for name in MODELS if name != "tlp-published"]
 
@@ -64,7 +75,8 @@ def torch_scores(model: NeuralModel, values: np.ndarray, num_rows: int) -> np.nd
     padded = np.pad(values, ((0, 0), (0, num_rows - values.shape[1]), (0, 0)))
     mask = np.arange(num_rows) < np.full((len(values), 1), values.shape[1])
     with torch.no_grad():
-        return np.asarray(module(torch.from_numpy(padded), torch.from_numpy(mask.astype(np.float32))).numpy())
+        outputs = module(torch.from_numpy(padded), torch.from_numpy(mask.astype(np.float32)))
+    return model._scores(outputs.numpy())
 
 
 @pytest.mark.parametrize("name", MODELS)

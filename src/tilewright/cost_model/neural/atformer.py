@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tilewright.cost_model.neural.model import NeuralModel
+from tilewright.cost_model.neural.model import NeuralModel, check_sizes
+from tilewright.errors import UsageError
 from tilewright.features import Encoder, create_encoder
 
 if TYPE_CHECKING:
@@ -26,6 +27,15 @@ class Atformer(NeuralModel):
     """Whether the device is a row beside the program and its statements."""
     width: int = 64
     num_heads: int = 4
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_sizes(self, "width", "num_heads")
+        if self.width % self.num_heads:
+            raise UsageError(
+                f"the width of the cost model {self.name} is a multiple of num_heads, got {self.width} and "
+                f"{self.num_heads} heads; choose another width"
+            )
 
     @property
     def encoder(self) -> Encoder:

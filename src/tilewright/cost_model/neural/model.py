@@ -41,6 +41,8 @@ class NeuralModel(CostModel):
     loss: str = RANK
     """"rank" in lists of one subject, "rank-mixed" in lists of shuffled programs, or "mse" of the labels."""
     epochs: int = 50
+    decays: bool = False
+    """Whether the learning rate falls to 0 over the epochs, along a cosine. Updates keep theirs."""
     batch_size: int = 512
     """Programs in a step; for "rank" the lists that reach this number."""
     learning_rate: float = 7e-4
@@ -73,6 +75,12 @@ class NeuralModel(CostModel):
     def _exported_rows(self, examples: Examples) -> int | None:
         """How many rows the trained network has, if it cannot have any number of them."""
         return None
+
+    def _scale(self, examples: Examples) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Mean and deviation of the columns, by which a network scales them."""
+        from tilewright.cost_model.neural.training import column_scale
+
+        return column_scale(examples.values)
 
     def _objective(self, examples: Examples) -> Objective:
         """What training minimises, where a network does not give one score for each program."""
@@ -112,11 +120,11 @@ class NeuralModel(CostModel):
         on_epoch: Callable[[Epoch], None] | None = None,
     ) -> None:
         self._check_training(examples)
-        from tilewright.cost_model.neural.training import column_scale, seeded
+        from tilewright.cost_model.neural.training import seeded
 
         with seeded(self.seed):
             module = self._module(examples.num_features)
-            module.set_scale(*column_scale(examples.values))
+            module.set_scale(*self._scale(examples))
             self._train(module, examples, self._training(), checkpoint, on_epoch)
         self.network_ = self._trained(module, examples.num_features, self._exported_rows(examples))
 
@@ -157,6 +165,7 @@ class NeuralModel(CostModel):
         return TrainingOptions(
             epochs=self.update_epochs if is_update else self.epochs,
             learning_rate=self.update_learning_rate if is_update else self.learning_rate,
+            decays=self.decays and not is_update,
             weight_decay=self.weight_decay,
             clip=self.clip,
             patience=self.patience,

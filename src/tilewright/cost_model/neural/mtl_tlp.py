@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost_model.base import text_array
 from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.neural.model import check_sizes
 from tilewright.cost_model.neural.tlp import TlpOptions
 from tilewright.errors import UsageError
 from tilewright.features import PrimitiveEncoder
@@ -56,6 +57,12 @@ class MtlTlp(TlpOptions):
         own = copy.copy(self)
         own.target = device
         return own
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_sizes(self, "token_width", *(() if self.length is None else ("length",)))
+        if not isinstance(self.target, str):
+            raise UsageError(f"the target of the cost model {self.name} is the name of a device, got {self.target!r}")
 
     def _module(self, num_columns: int) -> ProgramModule:
         from tilewright.cost_model.neural.modules.mtl_tlp import MtlTlpModule

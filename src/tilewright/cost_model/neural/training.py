@@ -37,6 +37,7 @@ class TrainingOptions:
 
     epochs: int
     learning_rate: float
+    decays: bool
     weight_decay: float
     clip: float
     patience: int
@@ -172,7 +173,9 @@ class _Training:
         self.module.train()
         total = 0.0
         rng = np.random.default_rng((self.options.seed, self.epoch))
-        for batch in self.maker.batches(self.programs, rng):
+        batches = self.maker.batches(self.programs, rng)
+        for number, batch in enumerate(batches):
+            self._set_learning_rate(self.epoch + number / len(batches))
             self.adam.zero_grad()
             loss = self.objective(self._outputs(batch), batch)
             loss.backward()
@@ -182,6 +185,12 @@ class _Training:
             total += float(loss.detach()) * len(batch)
         self.epoch += 1
         return total / len(self.programs)
+
+    def _set_learning_rate(self, epochs: float) -> None:
+        """That after so many epochs and parts of one."""
+        share = (1 + math.cos(math.pi * epochs / self.options.epochs)) / 2 if self.options.decays else 1.0
+        for group in self.adam.param_groups:
+            group["lr"] = self.options.learning_rate * share
 
     def _validate(self) -> float | None:
         if not self.validation:

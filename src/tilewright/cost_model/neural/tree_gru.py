@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.batches import row_bucket
-from tilewright.cost_model.neural.model import NeuralModel
+from tilewright.cost_model.neural.model import NeuralModel, check_sizes
 from tilewright.features import Encoder, LoopTreeEncoder
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class TreeGru(NeuralModel):
 
     width: int = 128
     num_slots: int = 8
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_sizes(self, "width", "num_slots")
 
     def _exported_rows(self, examples: Examples) -> int:
         return row_bucket(int(examples.num_statements.max()))

@@ -22,12 +22,13 @@ def programs(num: int = 6) -> tuple[Values, NDArray[np.float64]]:
 
 def make(is_trained: bool = True) -> HierarchicalModule:
     torch.manual_seed(0)
-    module = Hierarchical(width=8, num_heads=2)._module(len(Hierarchical().encoder.columns))
+    module = Hierarchical(width=8, num_heads=2, num_members=2)._module(len(Hierarchical().encoder.columns))
     assert isinstance(module, HierarchicalModule)
     values = programs()[0].reshape(-1, len(Hierarchical().encoder.columns))
     module.set_scale(values.mean(axis=0), values.std(axis=0))
     if is_trained:
-        torch.nn.init.normal_(module.correction.weight)
+        for member in module.members:
+            torch.nn.init.normal_(member.correction.weight)
     return module
 
 
@@ -35,7 +36,7 @@ def scored(module: HierarchicalModule, values: Values, num_padded: int = 0) -> N
     padded = np.pad(values, ((0, 0), (0, num_padded), (0, 0)))
     mask = np.pad(np.ones(values.shape[:2], np.float32), ((0, 0), (0, num_padded)))
     with torch.no_grad():
-        return np.asarray(module(torch.from_numpy(padded), torch.from_numpy(mask)).numpy())
+        return np.asarray(module(torch.from_numpy(padded), torch.from_numpy(mask)).mean(1).numpy())
 
 
 def test_it_begins_as_the_analytical_model() -> None:
