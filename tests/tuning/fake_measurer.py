@@ -10,6 +10,7 @@ from tilewright.measure import OK, Batch, Measurement
 from tilewright.measure.protocols import Result, Ticket
 from tilewright.schedule import Trace
 from tilewright.target import Target
+from tilewright.tuning.collection import TURNS
 
 
 def latency_of(trace: Trace) -> float:
@@ -35,7 +36,7 @@ class FakeMeasurer:
     @property
     def traces(self) -> list[Trace]:
         """All programs but those of comparisons."""
-        return [trace for batch in self.batches if batch.turns is None for trace in batch.traces]
+        return [trace for batch in self.batches if batch.turns == TURNS for trace in batch.traces]
 
     @property
     def has_room(self) -> bool:

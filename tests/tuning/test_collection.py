@@ -20,10 +20,12 @@ from tilewright.target import Target
 from tilewright.te import Task
 from tilewright.tuning import collection
 from tilewright.tuning.collection import (
+    COMPARED_TURNS,
     COMPARED_WITHIN,
     NUM_COMPARED,
     SHARED,
     SLICE,
+    TURNS,
     Collected,
     CollectProgress,
     TaskSource,
@@ -157,7 +159,7 @@ def test_a_program_that_takes_too_long_has_a_second_chance(run: Run) -> None:
     late = Measurement(RUN_TIMEOUT, error="it took too long")
 
     def slow_at_first(trace: Trace) -> Measurement:
-        if run.measurer.batches[-1].turns is not None:  # the comparison at the end
+        if run.measurer.batches[-1].turns == COMPARED_TURNS:  # the comparison at the end
             return measurement_of(trace)
         times[trace] = times.get(trace, 0) + 1
         if latency_of(trace) < 1.2e-3:
@@ -257,14 +259,14 @@ def test_a_share_is_measured_again_after_all_others(run: Run) -> None:
 
 def test_the_fastest_of_a_task_are_compared_in_turns_and_have_the_latencies_of_those(run: Run) -> None:
     def result(trace: Trace) -> Measurement:
-        is_compared = run.measurer.batches[-1].turns is not None
+        is_compared = run.measurer.batches[-1].turns == COMPARED_TURNS
         latency_s = 3 * latency_of(trace) if is_compared else latency_of(trace)
         return Measurement(OK, latency_s, (latency_s,) * (7 if is_compared else 3))
 
     run.result = result
     collected = run(workload("small", SMALL), programs=40)
     assert collected.num_measured == 40
-    (compared,) = [batch for batch in run.measurer.batches if batch.turns]
+    (compared,) = [batch for batch in run.measurer.batches if batch.turns == COMPARED_TURNS]
     programs = run.programs(SMALL)
     traces = [candidate.trace for candidate in programs.candidates()]
     plain = np.array([latency_of(trace) for trace in traces])
@@ -278,12 +280,27 @@ def test_the_fastest_of_a_task_are_compared_in_turns_and_have_the_latencies_of_t
     run(workload("small", SMALL), programs=40)
     assert run.measurer.batches == []
     run(workload("small", SMALL), programs=41)
-    assert [batch.turns is None for batch in run.measurer.batches] == [True, False]
+    assert [batch.turns for batch in run.measurer.batches] == [TURNS, COMPARED_TURNS]
+
+
+def test_the_faster_turn_of_a_program_counts(run: Run) -> None:
+    def disturbed(trace: Trace) -> Measurement:
+        latency_s = latency_of(trace)
+        return Measurement(OK, 1.5 * latency_s, (2 * latency_s, latency_s))
+
+    run.result = disturbed
+    run(workload("large", LARGE), programs=2 * SLICE)
+    programs = run.programs(LARGE)
+    plain = np.array([latency_of(candidate.trace) for candidate in programs.candidates()])
+    is_compared = np.isin(np.arange(len(plain)), np.argsort(plain)[:NUM_COMPARED]) & (
+        plain <= COMPARED_WITHIN * plain.min()
+    )
+    np.testing.assert_allclose(programs.latencies_s, np.where(is_compared, 1.5 * plain, plain), rtol=1e-6)
 
 
 def test_an_interrupted_comparison_is_made_again(run: Run) -> None:
     def interrupt(trace: Trace) -> Measurement:
-        if run.measurer.batches[-1].turns is not None and trace == run.measurer.batches[-1].traces[1]:
+        if run.measurer.batches[-1].turns == COMPARED_TURNS and trace == run.measurer.batches[-1].traces[1]:
             raise KeyboardInterrupt
         return measurement_of(trace)
 
@@ -299,7 +316,7 @@ def test_an_interrupted_comparison_is_made_again(run: Run) -> None:
 def test_the_best_so_far_is_told_to_the_measurer(run: Run) -> None:
     run(workload("large", LARGE), programs=2 * SLICE)
     first, second, compared = run.measurer.batches
-    assert compared.turns is not None
+    assert compared.turns == COMPARED_TURNS
     assert first.best_latency_s is None
     assert second.best_latency_s == pytest.approx(min(map(latency_of, first.traces)))
 

@@ -3,8 +3,10 @@
 Task after task, in the order of their hashes. The programs of a task are so measured within seconds of each other, on a
 machine in one state, and labels compare programs of one task. The order is as good as random, and the same on every
 device: a collection that ends early has some tasks of every network, and those that others have. Programs are built
-before any of them is timed, since what builds beside a kernel disturbs it. The fastest ones of a task are then timed
-in turns: the least of many noisy latencies would be too small, and labels are relative to it.
+before any of them is timed, since what builds beside a kernel disturbs it. Each is timed in two turns that are seconds
+apart, and the faster one counts: what disturbs a machine for a moment makes programs slower, by as much as a half. The
+fastest ones of a task are then timed in more turns: the least of many noisy latencies would be too small, and labels
+are relative to it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +35,8 @@ from tilewright.tuning.task_scheduler import WeightedTask, deployed_context
 
 SLICE = 32
 """So many programs are built and timed together, and then written: what a killed run loses at most."""
+TURNS = 2
+"""In so many turns each of them is timed."""
 NUM_COMPARED, COMPARED_WITHIN, COMPARED_TURNS = 8, 1.25, 3
 """So many of the fastest programs of a task, none slower than so many times the best, are timed again in turns."""
 SHARED = "shared"
@@ -302,10 +306,10 @@ class _Job:
             if measurement.status in _TIMEOUTS and not is_last_chance:
                 self._late.append(choices[index])
                 return
-            self._new.append((*choices[index], measurement))
+            self._new.append((*choices[index], _undisturbed(measurement)))
             self.num_done += 1
 
-        return _Slice(self._batch([candidate for candidate, _ in choices]), take)
+        return _Slice(self._batch([candidate for candidate, _ in choices], TURNS), take)
 
     def comparison(self) -> Iterator[_Slice]:
         """The fastest programs in turns, unless that was done since the last program came."""
@@ -335,10 +339,10 @@ class _Job:
 
     def _slice_again(self, numbers: Sequence[int]) -> _Slice:
         def take(index: int, measurement: Measurement) -> None:
-            self._new_again.append((numbers[index], measurement.latency_s))
+            self._new_again.append((numbers[index], _undisturbed(measurement).latency_s))
             self.num_done += 1
 
-        return _Slice(self._batch([self.programs.candidate(number) for number in numbers]), take)
+        return _Slice(self._batch([self.programs.candidate(number) for number in numbers], TURNS), take)
 
     def _batch(self, candidates: Sequence[Candidate], turns: int | None = None) -> Batch:
         traces = tuple(candidate.trace for candidate in candidates)
@@ -402,6 +406,13 @@ class _Job:
                 continue
             for candidate in programs.candidates():
                 yield candidate.trace
+
+
+def _undisturbed(measurement: Measurement) -> Measurement:
+    """The measurement with the latency of its fastest turn."""
+    if measurement.latency_s is None:
+        return measurement
+    return replace(measurement, latency_s=min(measurement.runs_s))
 
 
 def _number(task: Task) -> int:
