@@ -154,7 +154,7 @@ class AccessReader:
             joins = is_whole & (counts[d] == hulls[d])
             apart = np.where(joins, 1.0, counts[d])
             num_runs *= apart
-            places *= np.minimum(apart, _places_in_page(strides[d], element_bytes))
+            places *= np.minimum(apart, _places_in_page(strides[d], element_bytes, hulls[d], counts[d]))
             run = np.where(joins, run * hulls[d], run)
             is_whole = joins & (hulls[d] == shape[d])
         lines = self._run_lines(run * element_bytes, element_bytes)
@@ -180,9 +180,12 @@ def _product(factors: list[Floats], like: Floats) -> Floats:
     return total
 
 
-def _places_in_page(stride: Number, element_bytes: int) -> Floats:
-    """At how many places of a page rows that far apart can begin."""
+def _places_in_page(stride: Number, element_bytes: int, hull: Floats, count: Floats) -> Floats:
+    """At how many places of a page rows can begin, of which `count` are touched among `hull` that are so far apart."""
     stride_bytes = np.asarray(stride, np.int64) * element_bytes
+    if count is not hull:
+        step = (hull - 1) / np.maximum(count - 1, 1)
+        stride_bytes = stride_bytes * np.where((step >= 1) & (step == np.floor(step)), step, 1).astype(np.int64)
     return PAGE_BYTES / np.gcd(stride_bytes, PAGE_BYTES).astype(np.float64)
 
 
