@@ -3,7 +3,7 @@
 PYTHON  ?= python3
 SECONDS ?= 600
 RESULTS ?= results
-DATA ?= datasets/own
+DATA ?= datasets/zoo
 TORCH   := torch==2.13.0
 
 BIN       := .venv/bin
@@ -14,7 +14,7 @@ NATIVE    := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-calibration bench-cost-models fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-calibration bench-cost-models pretrained fuzz qemu cross-tools hooks clean
 
 help:
 	@echo "make demo    tune ResNet-18 for a minute: its speed before, after, and next to onnxruntime if that is installed"
@@ -30,6 +30,7 @@ help:
 	@echo "make bench-calibration programs with zero trials before and after calibrating this machine; half an hour"
 	@echo "make bench-cost-models how well cost models rank networks and devices they have not seen; hours. DATA=$(DATA)"
 	@echo "                     are datasets that tilewright measured, LOGS= those of logs of other tools"
+	@echo "make pretrained  train the cost model that ships, on DATA=$(DATA)"
 	@echo "make bench-importing how long models of 100,000 nodes take to import; minutes"
 	@echo "make fuzz    random schedules, graphs and damaged files for SECONDS=$(SECONDS)"
 	@echo "make qemu    only the tests that run aarch64 code"
@@ -108,6 +109,9 @@ bench-calibration: $(INSTALLED)
 
 bench-cost-models: $(DEVELOP)
 	$(BIN)/python -m benchmarks.cost_models --data $(DATA) $(if $(LOGS),--logs $(LOGS)) --results $(RESULTS)/cost_models --plots $(RESULTS)
+
+pretrained: $(INSTALLED)
+	$(BIN)/tilewright model train factor-trees --data $(DATA) --option num_threads=2 -o src/tilewright/cost_model/pretrained/default.npz
 
 bench-tuner: bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilewright.errors import UsageError
 from tilewright.records.dataset import Corpus, Device, Split
 
-HOLD_OUT = ("resnet50", "mobilenet_v2", "bert_base", "bert_tiny", "inception_v3")
+HOLD_OUT = ("=resnet50", "=mobilenet_v2", "=bert_base", "=bert_tiny", "=inception_v3")
 SHARES = (0.01, 0.05, 0.07, 1.0)
 ALONE, WITH_ONE, WITH_ALL = "alone", "with one more", "with all others"
 LOG_PAIRS = (("amd3700x", "i5-1035g1"), ("cortex-a72", "cortex-a7"), ("v100", "k80"))
@@ -25,12 +25,14 @@ MODELS = {
         f"boosted-trees:objective=rank,{MORE_TREES}",
         f"boosted-trees:residual=true,{MORE_TREES}",
         f"boosted-trees:objective=rank,residual=true,{MORE_TREES}",
+        "factor-trees",
         "mlp",
         "lstm",
         "tree-gru",
         "tlp-published",
         "tlp",
         "atformer",
+        "hierarchical",
     ),
     2: (
         "tlp:loss=rank",
@@ -43,7 +45,7 @@ MODELS = {
         "tlp-published:loss=rank-mixed",
         "tlp-published:loss=mse",
     ),
-    3: (f"boosted-trees:objective=rank,residual=true,{MORE_TREES}", "tlp", "mtl-tlp", "atformer:reads_hardware=true"),
+    3: ("boosted-trees", "factor-trees", "hierarchical", "tlp", "mtl-tlp"),
 }
 LOG_MODELS = ("tlp-published", "tlp", "mtl-tlp")
 

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.cost_model_cases import Case
 from tilewright.cli.model_data import check_trainable, train_shown
 from tilewright.cli.model_train import parse_options
-from tilewright.cost_model import BoostedTrees, CostModel, Dataset, Measured, create, load
+from tilewright.cost_model import BoostedTrees, CostModel, Dataset, FactorTrees, Measured, create, load
 from tilewright.cost_model.neural import NeuralModel
 from tilewright.errors import UsageError
 from tilewright.records.dataset import Corpus, EvaluationData, Split, evaluate
@@ -145,9 +145,8 @@ def num_parameters(model: CostModel) -> int:
     """Weights of a network; nodes of trees."""
     if isinstance(model, NeuralModel) and model.network_ is not None:
         return sum(array.size for array in model.network_.weights.values())
-    if isinstance(model, BoostedTrees) and model.booster_ is not None:
-        trees = json.loads(bytes(model.booster_.save_raw("json")))["learner"]["gradient_booster"]["model"]["trees"]
-        return sum(int(tree["tree_param"]["num_nodes"]) for tree in trees)
+    if isinstance(model, BoostedTrees | FactorTrees) and model.forest_ is not None:
+        return model.forest_.num_nodes
     return 0
 
 

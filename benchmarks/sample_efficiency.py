@@ -175,7 +175,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=arguments.positive, default=5, metavar="N")
     parser.add_argument("--random-trials", type=arguments.positive, default=1024, metavar="N")
     parser.add_argument("--trials", type=arguments.positive, default=128, metavar="N")
-    parser.add_argument("--cost-model", default="boosted-trees", metavar="M", help="of the search: a name or a file")
+    parser.add_argument("--cost-model", default="default", metavar="M", help="of the search: a name or a file")
     parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")
     parser.add_argument("--rounds", type=arguments.positive, default=40, metavar="N")
     parser.add_argument("--records", type=Path, default=Path("results/efficiency"), metavar="DIR")

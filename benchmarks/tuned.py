@@ -66,7 +66,7 @@ def tune_task(
     seed: int = 0,
     search: str = "evolutionary",
     name: str = "",
-    cost_model: str = "boosted-trees",
+    cost_model: str = "default",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> TuneResult:
     """The same of a task, with a cost model by its name or file."""

@@ -358,7 +358,7 @@ def tune_network(
     shapes: Shapes | None = None,
     seed: int = 0,
     search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
-    cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
+    cost_model: CostModel | str | os.PathLike[str] = "default",
     objective: str | Objective = "f1",
     required_latency_s: float | None = None,
     context: Context | str | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.cost_model import BoostedTrees, CostModel, RandomModel
+from tilewright.cost_model import BoostedTrees, CostModel, FactorTrees, RandomModel
 from tilewright.testing.cost_model_checks import CostModelChecks, EncodedCostModelChecks
 
 
@@ -24,6 +24,11 @@ class TestResidualTrees(EncodedCostModelChecks):
 class TestRankingResidualTrees(EncodedCostModelChecks):
     def make(self) -> CostModel:
         return BoostedTrees(objective="rank", residual=True, seed=3)
+
+
+class TestFactorTrees(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        return FactorTrees(num_rounds=10, trees_in_round=2, min_child_weight=0.1, seed=3)
 
 
 class TestRandomModel(CostModelChecks):

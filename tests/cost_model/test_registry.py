@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tilewright.cost_model
 from tilewright import UsageError
-from tilewright.cost_model import BoostedTrees, RandomModel, create, default, find, load, names
+from tilewright.cost_model import BoostedTrees, RandomModel, ResidualModel, create, default, find, load, names, shipped
 from tilewright.cost_model.base import text_array
 
 
@@ -44,10 +45,19 @@ def test_a_model_is_found_by_its_name_its_file_and_itself(name: str, tmp_path: P
         assert find(path, seed=6).options == model.options
 
 
-def test_the_default_is_what_ships() -> None:
-    assert find("default").options == default().options
-    assert find("default").name == default().name
-    assert default().is_fitted
+def test_the_default_is_a_residual_over_what_ships() -> None:
+    model = find("default", seed=4)
+    assert isinstance(model, ResidualModel)
+    assert model.options == default(seed=4).options
+    assert model.seed == 4
+    assert model.is_fitted
+    assert model.global_ is shipped()
+    assert shipped().tasks_
+
+
+def test_what_ships_is_small() -> None:
+    package = Path(tilewright.cost_model.__file__).parent
+    assert sum(path.stat().st_size for path in (package / "pretrained").iterdir()) <= 5e6
 
 
 def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NETWORK,...",
         help="networks of the datasets, in all their sizes, of whose tasks none is learned from, on any device; a * "
-        "stands for any letters; or a share of all tasks, such as 20%%; may be repeated",
+        "stands for any letters; =resnet50 for that size alone; or a share of all tasks, such as 20%%; may be repeated",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="of models, and of the draw of labels (default: %(default)s)"

@@ -19,7 +19,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "list",
         help="the models, and which of them ships",
         description="The cost models by name: what each reads of a program, what it needs to be trained, and which one "
-        "ships with the package.",
+        "ships with the package, trained. That one, with a local model that learns of each task, is what tuning calls "
+        "default.",
     )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
     parser.set_defaults(run=run)
@@ -56,16 +57,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def models() -> list[Row]:
     """What is known of each model."""
-    from tilewright.cost_model import create, default, names
+    from tilewright.cost_model import create, names, shipped
     from tilewright.cost_model.neural import NeuralModel
 
-    shipped = default()
+    ships = shipped().name
     found = []
     for name in names():
         model = create(name)
         about = (type(model).__doc__ or "").strip().splitlines()[0]
         needs_torch = isinstance(model, NeuralModel)
-        found.append(Row(name, reads(model.encoder), not model.is_fitted, needs_torch, name == shipped.name, about))
+        found.append(Row(name, reads(model.encoder), not model.is_fitted, needs_torch, name == ships, about))
     return found
 
 

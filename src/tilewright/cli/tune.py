@@ -47,9 +47,10 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--threads", type=int, metavar="N", help="threads of the kernel (default: all cores)")
     parser.add_argument(
         "--cost-model",
-        default="boosted-trees",
+        default="default",
         metavar="M",
-        help="its name or the file of a saved one (default: %(default)s)",
+        help="its name (tilewright model list) or the file of a saved one; by default the one that ships, which learns "
+        "of each task as it is measured",
     )
     parser.add_argument(
         "--search",

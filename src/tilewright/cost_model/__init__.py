@@ -10,6 +10,7 @@ from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.boosted_trees import BoostedTrees
 from tilewright.cost_model.dataset import Dataset, Group, Logged, Measured
 from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.factor_trees import FactorTrees
 from tilewright.cost_model.metrics import (
     average_peak_score,
     mean_over_tasks,
@@ -30,7 +31,7 @@ from tilewright.cost_model.neural import (
     TreeGru,
 )
 from tilewright.cost_model.random import RandomModel
-from tilewright.cost_model.registry import DEFAULT, create, default, find, load, names
+from tilewright.cost_model.registry import DEFAULT, create, default, find, load, names, shipped
 from tilewright.cost_model.transfer import ResidualModel
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "CostModel",
     "Dataset",
     "Examples",
+    "FactorTrees",
     "Group",
     "Hierarchical",
     "Logged",
@@ -63,6 +65,7 @@ __all__ = [
     "names",
     "pairwise_accuracy",
     "peak_score",
+    "shipped",
     "top_k_latency_s",
     "top_k_recall",
 ]

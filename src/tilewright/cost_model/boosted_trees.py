@@ -1,8 +1,6 @@
 """Boosted trees on statement features: a program's score is the sum of the scores of its statements.
 
 They learn throughput, which programs of a task are faster, or what the analytical model gets wrong of either.
-The trees come from xgboost, of which only what has been stable for years is used: DMatrix, train with an objective,
-inplace_predict, and the JSON of a model.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from tilewright.cost_model.analytical import score_of
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
-from tilewright.cost_model.tree_checks import check_trees
+from tilewright.cost_model.forest import Forest
 from tilewright.cost_model.tree_objectives import (
     ProgramObjective,
     RankInLists,
@@ -68,13 +66,10 @@ class BoostedTrees(CostModel):
     num_threads: int = 1
     seed: int = 0
 
-    booster_: Any = field(default=None, init=False, repr=False)
+    forest_: Forest | None = field(default=None, init=False, repr=False)
     base_: float = field(default=0.0, init=False, repr=False)
     slope_: float = field(default=0.0, init=False, repr=False)
     """How much of the analytical model's score is in that of the trees."""
-    columns_: NDArray[np.int64] | None = field(default=None, init=False, repr=False)
-    """The features that varied where the trees began; the others are not given to them."""
-    num_features_: int = field(default=0, init=False, repr=False)
     num_fitted_: int = field(default=0, init=False, repr=False)
     """The programs of the last `fit`."""
     num_updates_: int = field(default=0, init=False, repr=False)
@@ -82,7 +77,7 @@ class BoostedTrees(CostModel):
 
     @property
     def is_fitted(self) -> bool:
-        return self.columns_ is not None
+        return self.forest_ is not None
 
     def fit_examples(self, examples: Examples) -> None:
         if len(examples) == 0:
@@ -93,15 +88,13 @@ class BoostedTrees(CostModel):
             self.slope_ = self._objective_in_lists(examples).slope(_analytical(examples))
         elif self.objective == SQUARED:
             self.base_ = float(np.average(examples.labels, weights=self._weights(examples)))
-        self.columns_ = np.flatnonzero(np.ptp(examples.values, axis=0) > 0)
-        self.num_features_ = examples.num_features
+        self.forest_ = Forest.over(examples.values)
         self.num_fitted_ = len(examples)
         self.num_updates_ = 0
-        self.booster_ = None
         self._boost(examples, self.num_trees)
 
     def update_examples(self, examples: Examples) -> None:
-        if not self.is_fitted or self._is_outgrown_by(examples):
+        if self.forest_ is None or self._is_outgrown_by(examples, self.forest_):
             self.fit_examples(examples)
             return
         self.num_updates_ += 1
@@ -109,11 +102,11 @@ class BoostedTrees(CostModel):
             examples = examples.select(self._sample(len(examples)))
         self._boost(examples, self.num_update_trees)
 
-    def _is_outgrown_by(self, examples: Examples) -> bool:
+    def _is_outgrown_by(self, examples: Examples, forest: Forest) -> bool:
         """Also when the added trees have become as many as the first ones: predicting takes time for each."""
         return (
             len(examples) > self.num_fitted_ * self.refit_growth
-            or examples.num_features != self.num_features_
+            or examples.num_features != forest.num_features
             or (self.num_updates_ + 1) * self.num_update_trees > self.num_trees
         )
 
@@ -138,28 +131,20 @@ class BoostedTrees(CostModel):
         return np.maximum(examples.labels, self.min_weight)
 
     def _boost(self, examples: Examples, num_trees: int) -> None:
-        assert self.columns_ is not None
-        if len(self.columns_) == 0:
-            return
-        import xgboost
-
-        matrix = xgboost.DMatrix(examples.values[:, self.columns_], nthread=self.num_threads)
+        assert self.forest_ is not None
         offset = self.slope_ * _analytical(examples) if self.residual else self.base_
         objective = by_statement(self._objective(examples), examples, offset, self.learning_rate)
-        self.booster_ = xgboost.train(self._parameters(), matrix, num_trees, obj=objective, xgb_model=self.booster_)
+        self.forest_ = self.forest_.boosted(examples.values, objective, self._parameters(), num_trees)
 
     def _parameters(self) -> dict[str, Any]:
         return {
-            "tree_method": "hist",
             "max_bin": self.max_bins,
             "max_depth": self.max_depth,
             "eta": self.learning_rate,
             "min_child_weight": self.min_child_weight,
             "lambda": self.l2,
-            "base_score": 0.0,
             "nthread": self.num_threads,
             "seed": self.seed,
-            "verbosity": 0,
         }
 
     def _objective(self, examples: Examples) -> ProgramObjective:
@@ -174,67 +159,35 @@ class BoostedTrees(CostModel):
         return SquaredInLists(np.log(weights), weights, examples.tasks)
 
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
-        assert self.columns_ is not None
+        assert self.forest_ is not None
         num_candidates, num_statements, num_features = values.shape
-        if num_features != self.num_features_:
-            raise UsageError(
-                f"the cost model has learned from {self.num_features_} features, got {num_features}; fit it anew"
-            )
-        totals: Floats = np.full(num_candidates, self.base_)
+        scores = self.forest_.score(values.reshape(-1, num_features))
+        totals: Floats = scores.reshape(num_candidates, num_statements).sum(axis=1, dtype=np.float64) + self.base_
         if self.residual:
             totals += self.slope_ * score_of(_cycles(values).sum(axis=1))
-        if self.booster_ is None:
-            return totals
-        rows = values.reshape(-1, num_features)[:, self.columns_]
-        scores: NDArray[np.float32] = self.booster_.inplace_predict(rows, predict_type="margin")
-        totals += scores.reshape(num_candidates, num_statements).sum(axis=1, dtype=np.float64)
         return totals
 
     def _state(self) -> dict[str, NDArray[Any]]:
-        if self.columns_ is None:
+        if self.forest_ is None:
             return {}
-        state: dict[str, NDArray[Any]] = {
+        return {
             "base": np.array(self.base_),
             "slope": np.array(self.slope_),
-            "columns": self.columns_,
-            "counts": np.array([self.num_features_, self.num_fitted_, self.num_updates_]),
+            "counts": np.array([self.forest_.num_features, self.num_fitted_, self.num_updates_]),
+            **self.forest_.to_arrays(),
         }
-        if self.booster_ is not None:
-            state["trees_json"] = np.frombuffer(self.booster_.save_raw("json"), np.uint8)
-            state["probe"] = self._probe()
-        return state
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         if not arrays:
             return
         self.base_ = float(arrays["base"])
         self.slope_ = float(arrays.get("slope", 0.0))
-        self.num_features_, self.num_fitted_, self.num_updates_ = map(int, arrays["counts"].tolist())
-        self.columns_ = _checked_columns(arrays["columns"], self.num_features_)
+        num_features, self.num_fitted_, self.num_updates_ = map(int, arrays["counts"].tolist())
         if not np.isfinite([self.base_, self.slope_]).all():
             raise ValueError(f"scores begin with finite numbers, got {self.base_} and {self.slope_}")
-        if self.residual and self.num_features_ != len(self.encoder.columns):
-            raise ValueError(f"a residual is on {len(self.encoder.columns)} features, got {self.num_features_}")
-        if "trees_json" not in arrays:
-            return
-        check_trees(arrays["trees_json"].tobytes(), len(self.columns_))
-        import xgboost
-
-        self.booster_ = xgboost.Booster()
-        self.booster_.load_model(bytearray(arrays["trees_json"].tobytes()))
-        self.booster_.set_param({"nthread": self.num_threads})
-        if not np.allclose(self._probe(), arrays["probe"], rtol=1e-5, atol=1e-6):
-            raise UsageError(
-                f"the trees of a cost model score as they did when saved, but xgboost {xgboost.__version__} reads them "
-                f"otherwise; use the version that wrote them or a newer one, or fit the model anew"
-            )
-
-    def _probe(self) -> NDArray[np.float32]:
-        """Scores of two made-up statements. An older xgboost can misread a newer one's trees without a word."""
-        assert self.columns_ is not None
-        rows = np.repeat(np.array([[0.0], [8.0]], np.float32), len(self.columns_), axis=1)
-        scores: NDArray[np.float32] = self.booster_.inplace_predict(rows, predict_type="margin")
-        return scores
+        if self.residual and num_features != len(self.encoder.columns):
+            raise ValueError(f"a residual is on {len(self.encoder.columns)} features, got {num_features}")
+        self.forest_ = Forest.from_arrays(arrays, num_features, self.num_threads)
 
 
 def _analytical(examples: Examples) -> Floats:
@@ -246,9 +199,3 @@ def _cycles(values: NDArray[np.float32]) -> Floats:
     """By the roofline, of each statement."""
     cycles: Floats = np.exp2(values[..., _ESTIMATE].astype(np.float64)) - 1
     return cycles
-
-
-def _checked_columns(columns: NDArray[Any], num_features: int) -> NDArray[np.int64]:
-    if columns.ndim != 1 or columns.dtype.kind != "i" or np.any((columns < 0) | (columns >= num_features)):
-        raise ValueError(f"columns are numbers below {num_features}, got {columns.dtype} {list(columns.shape)}")
-    return columns.astype(np.int64)

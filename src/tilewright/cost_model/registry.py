@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel, read_file
 from tilewright.cost_model.boosted_trees import BoostedTrees
+from tilewright.cost_model.factor_trees import FactorTrees
 from tilewright.cost_model.neural import Atformer, Hierarchical, Lstm, Mlp, MtlTlp, PublishedTlp, Tlp, TreeGru
 from tilewright.cost_model.random import RandomModel
 from tilewright.cost_model.transfer import ResidualModel
 from tilewright.errors import UsageError
 
 DEFAULT = "default"
-"""The name of what ships, whichever model that is."""
+"""The name of what tuning uses: the model that ships, whichever that is, as it adapts to a task."""
+_SHIPPED = Path(__file__).parent / "pretrained" / "default.npz"
 
 _MODELS: dict[str, type[CostModel]] = {
     model.name: model
@@ -31,13 +35,20 @@ _MODELS: dict[str, type[CostModel]] = {
         MtlTlp,
         Atformer,
         Hierarchical,
+        FactorTrees,
     )
 }
 
 
-def default() -> CostModel:
-    """What ships with the package: no trained model yet, so the one that needs no training."""
-    return AnalyticalModel()
+@cache
+def shipped() -> CostModel:
+    """The trained model that comes with the package. All share it: whoever learns from programs does so over it."""
+    return load(_SHIPPED)
+
+
+def default(seed: int = 0) -> CostModel:
+    """What tuning uses: the model that ships, and a local one on what that gets wrong of the task."""
+    return ResidualModel.over(shipped(), seed=seed)
 
 
 def names() -> list[str]:
@@ -64,7 +75,7 @@ def load(path: str | os.PathLike[str]) -> CostModel:
 def find(model: object, seed: int = 0) -> CostModel:
     """What a caller means: a model, the name of one, which is made with `seed`, or the path of a saved one.
 
-    The name "default" is that of what ships.
+    The name "default" is that of the model that ships, and of a local one over it.
 
     >>> find("random", seed=1)
     RandomModel(seed=1)
@@ -72,7 +83,7 @@ def find(model: object, seed: int = 0) -> CostModel:
     if isinstance(model, CostModel):
         return model
     if model == DEFAULT:
-        return default()
+        return default(seed)
     if isinstance(model, str) and model in _MODELS:
         made = create(model)
         return create(model, seed=seed) if "seed" in made.options else made

@@ -82,9 +82,9 @@ class RankInLists:
     that a program weighs one on average.
     """
 
-    def __init__(self, labels: Floats, lists: Integers, seed: int) -> None:
+    def __init__(self, labels: Floats, lists: Integers, seed: int, num_partners: int | None = None) -> None:
         self._lists = lists
-        self._better, self._worse = pairs(labels, lists, seed)
+        self._better, self._worse = pairs(labels, lists, seed, num_partners)
         gains = np.exp2(labels) - 1
         self._gain = gains[self._better] - gains[self._worse]
         self._list_of_pair = lists[self._better]
@@ -121,17 +121,24 @@ class RankInLists:
         return np.bincount(programs, values, len(self._lists)).astype(np.float64)
 
 
-def pairs(labels: Floats, lists: Integers, seed: int) -> tuple[Integers, Integers]:
-    """Pairs of programs of one list with different labels, the better ones first; a sample of those of long lists."""
+def pairs(
+    labels: Floats, lists: Integers, seed: int, num_partners: int | None = None
+) -> tuple[Integers, Integers]:
+    """Pairs of programs of one list with different labels, the better ones first; a sample of those of long lists.
+
+    `num_partners` is how many others each program meets in a list that is longer than twice that.
+    """
+    longest = _LONGEST_WHOLE_LIST if num_partners is None else 2 * num_partners
+    met = _NUM_PARTNERS if num_partners is None else num_partners
     rng = np.random.default_rng(seed)
     better: list[Integers] = [np.zeros(0, np.int64)]
     worse: list[Integers] = [np.zeros(0, np.int64)]
     for programs in _members(lists):
         num = len(programs)
-        if num <= _LONGEST_WHOLE_LIST:
+        if num <= longest:
             first, second = np.triu_indices(num, 1)
         else:
-            first = np.repeat(np.arange(num), _NUM_PARTNERS)
+            first = np.repeat(np.arange(num), met)
             second = (first + rng.integers(1, num, len(first))) % num
         one, other = programs[first], programs[second]
         is_better, is_worse = labels[one] > labels[other], labels[one] < labels[other]

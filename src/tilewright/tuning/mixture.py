@@ -77,7 +77,7 @@ class _Mixture:
 
     def _untuned(self) -> Candidate:
         """One that no sketch has, for want of legal rows, is a sketch of its own."""
-        trace = search_untuned(self._sketches).trace
+        trace = search_untuned(self._sketches, model=AnalyticalModel()).trace
         first = self._sketches[0]
         found = candidate_of(trace, self._sketches)
         return found or Candidate(Sketch(first.task, trace.steps, first.options, "plain"), ())

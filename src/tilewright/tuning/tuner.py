@@ -11,7 +11,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from tilewright.arguments import file_path, function, instance, seconds, whole_number
-from tilewright.cost_model import CostModel, find
+from tilewright.cost_model import DEFAULT, CostModel, find
 from tilewright.errors import NoValidCandidateError, TilewrightError, UsageError
 from tilewright.measure import WARM, Batch, Context, Measurement, MeasureOptions, Measurer, measure_all
 from tilewright.records import (
@@ -102,7 +102,7 @@ def tune(
     seed: int = 0,
     target: Target | str = "llvm -mcpu=native",
     threads: int | None = None,
-    cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
+    cost_model: CostModel | str | os.PathLike[str] = DEFAULT,
     search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
     budget_s: float | None = None,
     workload: str = "",
@@ -115,8 +115,9 @@ def tune(
     """Find a fast program for `task` with at most `trials` measurements.
 
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
-    run that was interrupted goes on where it stopped. `cost_model` is a name (boosted-trees, analytical or random), the
-    path of a saved model, or a model; `search` is a name (evolutionary or random), the path of a file, or a
+    run that was interrupted goes on where it stopped. `cost_model` is a name ("default" is the model that
+    ships, which adapts to the task; boosted-trees learns from the task alone), the path of a saved model, or a model;
+    `search` is a name (evolutionary or random), the path of a file, or a
     `SearchStrategy`. Constants are warm, or as cold as `context` says, such as "cold-8M": see
     `tilewright.measure.Context`. `measure` has the options of measuring on this machine; a `measurer` measures
     elsewhere.
@@ -152,7 +153,7 @@ class Tuner:
         threads: int,
         *,
         seed: int = 0,
-        cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
+        cost_model: CostModel | str | os.PathLike[str] = DEFAULT,
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
         rules: Sequence[Rule] = DEFAULT_RULES,
         workload: str = "",

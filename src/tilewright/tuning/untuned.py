@@ -1,6 +1,7 @@
-"""A good program at once: the best of a small search under the analytical model, with nothing measured.
+"""A good program at once, with nothing measured.
 
-The analytical model drafts; a model that has learned, if there is one, chooses among its drafts.
+The analytical model drafts, in a small search of the most promising sketch. The model that ships, which has learned, goes
+on from the drafts of all sketches, in those that it prefers.
 """
 
 from __future__ import annotations
@@ -11,31 +12,33 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.cost_model import CostModel
+from tilewright.cost_model import AnalyticalModel, CostModel, shipped
 from tilewright.cost_model.analytical import score_schedule
 from tilewright.features import Hardware
 from tilewright.records import WARM, Record, find_programs, for_target, group_by_task
-from tilewright.schedule import Trace
+from tilewright.schedule import Schedule, Trace
+from tilewright.search.base import Scorer
 from tilewright.search.operators import mutate
 from tilewright.space import Population, Sketch, SpaceOptions, derive, plain_schedule
 from tilewright.target import Target
 from tilewright.te import Task
 
-# Most of the time goes into each pass over a sketch, little into its rows: every sketch is looked at once, and only
-# the most promising one is searched.
+# Most of the time goes into each pass over a sketch, little into its rows: every sketch is looked at once by either
+# model, and only the most promising ones are searched.
 _NUM_ROWS = 128
 _GENERATIONS = 5
 _NUM_PARENTS = 24
 _NUM_CHILDREN = 192
-# Of each sketch so many are looked at by the model that chooses; of the one that is searched, all of its best.
-_NUM_DRAFTS = 8
+# So many sketches are searched by the model that has learned, and for so many generations.
+_NUM_PREFERRED = 2
+_LAST_GENERATIONS = 4
 # Scores that differ by less are equal: rounding, which differs between processors, must not decide.
 _DECIMALS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Untuned:
-    """The best program by the analytical model, and how long that expects it to take."""
+    """A program, and how long the analytical model expects it to take."""
 
     trace: Trace
     estimate_s: float
@@ -59,34 +62,57 @@ def default_trace(task: Task, target: Target, threads: int, seed: int = 0) -> Tr
 def search_untuned(sketches: Sequence[Sketch], seed: int = 0, model: CostModel | None = None) -> Untuned:
     """The best of the sketches, which are those of one task; the plain program where nothing fits the target.
 
-    With a `model`, which has learned, it is the one that this prefers among the drafts of the analytical model.
+    It is the best by the `model`, in a search that begins with drafts of the analytical model; by the one that ships,
+    if none is given.
     """
     rng = np.random.default_rng(seed)
     options = sketches[0].options
-    pools = _looked_at(sketches, rng)
-    pool = max(pools, key=lambda pool: pool.best_score)
-    if pool.best_score == -np.inf:
+    pools = [_BestOfSketch(sketch, _analytical) for sketch in sketches]
+    for pool in pools:
+        pool.add(_some(pool.population.sketch, rng))
+    # The one that is searched comes first: of equal ones it has the analytical model's choice.
+    pools.sort(key=lambda pool: -pool.best_score)
+    if pools[0].best_score == -np.inf:
         plain = plain_schedule(sketches[0].task, options.target, options.threads)
-        score = score_schedule(plain, 1, Hardware.from_target(options.target, options.threads))[0]
-        return Untuned(Trace(plain.steps), _seconds(score, options.target))
+        return Untuned(Trace(plain.steps), _expected_s(plain, options))
     for _ in range(_GENERATIONS):
-        pool.evolve(rng)
-    if model is None:
-        return Untuned(pool.population.trace(0), _seconds(pool.best_score, options.target))
-    # The one that was searched comes first: of equal ones it has the analytical model's choice.
-    drafts = [pool.drafts(_NUM_PARENTS), *(other.drafts(_NUM_DRAFTS) for other in pools if other is not pool)]
-    return _preferred([draft for draft in drafts if len(draft.population)], model, options.target)
+        pools[0].evolve(rng)
+    if not isinstance(model, AnalyticalModel):
+        pools = _preferred(pools, model or shipped(), rng)
+    best = pools[0].population[:1]
+    return Untuned(best.trace(0), _expected_s(best.schedule, options))
 
 
-def _preferred(drafts: Sequence[_BestOfSketch], model: CostModel, target: Target) -> Untuned:
-    scores = [np.round(model.predict(draft.population), _DECIMALS) for draft in drafts]
-    best = max(range(len(drafts)), key=lambda number: scores[number].max())
-    place = int(np.argmax(scores[best]))
-    return Untuned(drafts[best].population.trace(place), _seconds(drafts[best].scores[place], target))
+def _preferred(drafts: Sequence[_BestOfSketch], model: CostModel, rng: np.random.Generator) -> list[_BestOfSketch]:
+    """The sketches that the model prefers, best first, with the best of a search that begins with the drafts."""
+
+    def score(population: Population) -> npt.NDArray[np.float64]:
+        return np.round(model.predict(population), _DECIMALS)
+
+    pools = []
+    for draft in drafts:
+        legal = draft.population[np.isfinite(draft.scores)]
+        if len(legal):
+            pools.append(_BestOfSketch(legal.sketch, score))
+            pools[-1].add(legal)
+    pools.sort(key=lambda pool: -pool.best_score)
+    searched = pools[:_NUM_PREFERRED]
+    for _ in range(_LAST_GENERATIONS):
+        for pool in searched:
+            pool.evolve(rng)
+    return sorted(searched, key=lambda pool: -pool.best_score)
 
 
-def _seconds(score: float, target: Target) -> float:
-    return float(np.exp(-score)) / target.core.clock_hz
+def _analytical(population: Population) -> npt.NDArray[np.float64]:
+    options = population.sketch.options
+    hardware = Hardware.from_target(options.target, options.threads)
+    return score_schedule(population.schedule, len(population), hardware)
+
+
+def _expected_s(schedule: Schedule, options: SpaceOptions) -> float:
+    """By the analytical model."""
+    score = score_schedule(schedule, 1, Hardware.from_target(options.target, options.threads))[0]
+    return float(np.exp(-score)) / options.target.core.clock_hz
 
 
 def best_trace(records: Iterable[Record], task: Task, target: Target, threads: int, context: str = WARM) -> Trace:
@@ -96,22 +122,18 @@ def best_trace(records: Iterable[Record], task: Task, target: Target, threads: i
     return default_trace(task, target, threads) if found is None else found.trace
 
 
-def _looked_at(sketches: Sequence[Sketch], rng: np.random.Generator) -> list[_BestOfSketch]:
-    """The best of some random candidates of each sketch."""
-    pools = [_BestOfSketch(sketch) for sketch in sketches]
-    for pool in pools:
-        sketch = pool.population.sketch
-        half = min(_NUM_ROWS, 4 * sketch.cardinality) // 2
-        pool.add(Population.concatenate([sketch.sample(rng, half), sketch.sample_plain(rng, half)]))
-    return pools
+def _some(sketch: Sketch, rng: np.random.Generator) -> Population:
+    """Random candidates, half of them plain."""
+    half = min(_NUM_ROWS, 4 * sketch.cardinality) // 2
+    return Population.concatenate([sketch.sample(rng, half), sketch.sample_plain(rng, half)])
 
 
 class _BestOfSketch:
-    """The best candidates of a sketch that were found so far, best first."""
+    """The best candidates of a sketch that were found so far, best first, by some scores of populations."""
 
-    def __init__(self, sketch: Sketch) -> None:
+    def __init__(self, sketch: Sketch, score: Scorer) -> None:
         self.target = sketch.options.target
-        self.hardware = Hardware.from_target(self.target, sketch.options.threads)
+        self.score = score
         self.population = Population(sketch, np.zeros((0, len(sketch.knobs)), np.int64))
         self.scores: npt.NDArray[np.float64] = np.zeros(0)
 
@@ -120,20 +142,13 @@ class _BestOfSketch:
         return float(self.scores[0])
 
     def add(self, population: Population) -> None:
-        scores = score_schedule(population.schedule, len(population), self.hardware)
+        scores = self.score(population)
         scores[~population.legal(self.target)] = -np.inf
         merged = Population.concatenate([self.population, population])
         merged_scores = np.concatenate([self.scores, scores])
         _, first = np.unique(merged.rows, axis=0, return_index=True)
         order = first[np.argsort(-merged_scores[first], kind="stable")][:_NUM_PARENTS]
         self.population, self.scores = merged[order], merged_scores[order]
-
-    def drafts(self, num: int) -> _BestOfSketch:
-        """The best `num` of them that are legal."""
-        found = _BestOfSketch(self.population.sketch)
-        is_draft = np.isfinite(self.scores) & (np.arange(len(self.scores)) < num)
-        found.population, found.scores = self.population[is_draft], self.scores[is_draft]
-        return found
 
     def evolve(self, rng: np.random.Generator) -> None:
         """One generation: mutants of the best candidates."""

@@ -56,6 +56,17 @@ def test_a_variant_takes_the_tasks_of_all_variants_with_it(tmp_path: Path) -> No
     assert split.held_out(corpus) == {GEMM.hash, SMALL.hash}
 
 
+def test_one_size_alone_leaves_the_tasks_of_others(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path / "data")
+    folder.add_network(NetworkTasks("one", {SMALL.hash: 1}, "warm", "batch=1"))
+    split = Split(hold_out=("=one[batch=4]",))
+    corpus = Corpus.open([folder.path])
+    assert [network.title for network in split.networks(corpus)] == ["one[batch=4]"]
+    assert split.held_out(corpus) == {GEMM.hash}
+    with pytest.raises(UsageError, match="the network '=one' is in none of the datasets"):
+        Split(hold_out=("=one",)).networks(corpus)
+
+
 @pytest.mark.parametrize(
     ("name", "titles"), [("o*", ["one[batch=4]"]), ("*", ["both", "one[batch=4]"]), ("*]", ["one[batch=4]"])]
 )

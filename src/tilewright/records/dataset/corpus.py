@@ -82,8 +82,14 @@ class Corpus:
                 raise UsageError(f"the device {name!r} is in none of the datasets; they have {_listed(known)}")
 
     def named(self, name: str) -> list[NetworkTasks]:
-        """The networks and workloads of a name, which all sizes share, or of a title; a * stands for any letters."""
-        found = [network for network in self.networks if _is_called(network, name)]
+        """The networks and workloads of a name, which all sizes share, or of a title; a * stands for any letters.
+
+        After "=" it is a title, of one size.
+        """
+        if name.startswith("="):
+            found = [network for network in self.networks if network.title == name[1:]]
+        else:
+            found = [network for network in self.networks if _is_called(network, name)]
         if not found:
             known = dict.fromkeys(network.name for network in self.networks)
             raise UsageError(f"the network {name!r} is in none of the datasets; they have {_listed(list(known))}")

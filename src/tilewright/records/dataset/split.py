@@ -21,6 +21,7 @@ from tilewright.records.dataset.networks import NetworkTasks
 
 PROGRAMS, TASKS = "programs", "tasks"
 LABELS_OF = (PROGRAMS, TASKS)
+_EXACTLY = "="
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?)%")
 
 
@@ -29,7 +30,8 @@ class Split:
     """What is held out, and how many labels of a device are learned from.
 
     `hold_out` has names of networks, which stand for all sizes of them, or titles, whose network is held out in all
-    sizes, too; with a * for any letters, as in "resnet50*". And it has shares of all tasks, such as "20%": which ones
+    sizes, too; with a * for any letters, as in "resnet50*". A title after "=" is held out in that size alone, as in
+    "=resnet50": its other sizes are learned from, but for tasks that they share. And it has shares of all tasks, such as "20%": which ones
     is a matter of their hashes alone.
 
     Of `device` only the share `labels` is learned from: of its programs, drawn with `seed` among those of all training
@@ -72,8 +74,11 @@ class Split:
 
     def held_out(self, corpus: Corpus) -> frozenset[str]:
         """The hashes of the tasks that are not learned from."""
-        names = {network.name for network in self.networks(corpus)}
-        of_networks = {task for network in corpus.networks if network.name in names for task in network.weights}
+        found = self.networks(corpus)
+        titles = {name.removeprefix(_EXACTLY) for name in self.hold_out if name.startswith(_EXACTLY)}
+        names = {network.name for network in found if network.title not in titles}
+        of_networks = {task for network in found for task in network.weights}
+        of_networks |= {task for network in corpus.networks if network.name in names for task in network.weights}
         return frozenset(of_networks | {task for task in corpus.tasks if _place(task) < self.share})
 
     def training(self, corpus: Corpus) -> Dataset:

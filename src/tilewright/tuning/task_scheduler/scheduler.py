@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from tilewright.arguments import file_path, seconds, whole_number
-from tilewright.cost_model import CostModel, find
+from tilewright.cost_model import DEFAULT, CostModel, find
 from tilewright.errors import NoValidCandidateError, UsageError
 from tilewright.measure import Context, Measurement, MeasureOptions, Measurer
 from tilewright.records import Key, Record, RecordLog, for_target, group_by_task
@@ -104,7 +104,7 @@ class TaskScheduler:
         threads: int | None = None,
         seed: int = 0,
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
-        cost_model: CostModel | str | os.PathLike[str] = "boosted-trees",
+        cost_model: CostModel | str | os.PathLike[str] = DEFAULT,
         patience_trials: int = _PATIENCE_TRIALS,
         make_tuner: Callable[[Task, Context, str], TaskTuner] | None = None,
     ) -> None:

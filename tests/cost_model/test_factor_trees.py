@@ -1,0 +1,106 @@
+"""Trees that correct the analytical model: where they begin, what they learn, and what changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tilewright.cost_model import AnalyticalModel, Examples, FactorTrees, pairwise_accuracy
+from tilewright.features import ESTIMATE, HardwareEncoder
+from tilewright.testing.encoder_checks import sketches_of
+
+SMALL = {"num_rounds": 20, "trees_in_round": 2, "min_child_weight": 0.01, "column_share": 1.0}
+
+
+def programs(num: int, kind: str = "softmax", seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Encoded programs, and the analytical model's scores of them."""
+    population = sketches_of(kind)[0].sample(np.random.default_rng(seed), num)
+    return FactorTrees().encoder.encode(population), AnalyticalModel().predict(population)
+
+
+def examples(values: NDArray[np.float32], scores: NDArray[np.float64]) -> Examples:
+    return Examples.of_groups([values], [np.exp(-scores) * 1e-9], ["task"])
+
+
+def test_without_trees_it_is_the_analytical_model() -> None:
+    values, known = programs(8)
+    model = FactorTrees()
+    model.fit_examples(examples(values[:1].repeat(3, axis=0), known[:1].repeat(3)))  # nothing varies
+    np.testing.assert_allclose(model.score(values), known, rtol=1e-6)
+
+
+def planted(num: int) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+    """Programs, the analytical scores, and scores that differ by a factor where a column of a statement is large."""
+    values, known = programs(num, "conv1d")
+    heaviest = int(np.argmax(values[:, :, FactorTrees().encoder.columns.index(f"statements.{ESTIMATE}")].mean(axis=0)))
+    column = int(np.argmax(np.minimum(np.ptp(values[:, heaviest], axis=0), 3)))
+    is_worse = values[:, heaviest, column] > np.median(values[:, heaviest, column])
+    return values, known, known - 2.0 * is_worse
+
+
+def test_it_learns_what_the_analytical_model_gets_wrong() -> None:
+    values, known, actual = planted(300)
+    model = FactorTrees(**SMALL)
+    model.fit_examples(examples(values[:200], actual[:200]))
+    rated = [pairwise_accuracy(scores[200:], np.exp(actual[200:])) for scores in (model.score(values), known)]
+    assert rated[0] > 0.95
+    assert rated[0] > rated[1] + 0.03
+
+
+def test_rows_of_no_statement_change_nothing() -> None:
+    values, known = programs(40)
+    model = FactorTrees(**SMALL)
+    model.fit_examples(examples(values, known + np.random.default_rng(0).normal(0, 0.3, len(known))))
+    padded = np.pad(values, ((0, 0), (0, 3), (0, 0)))
+    np.testing.assert_array_equal(model.score(padded), model.score(values))
+    np.testing.assert_allclose(model.score(values[:, ::-1]), model.score(values), rtol=1e-6)
+
+
+def test_the_last_bits_of_columns_decide_nothing() -> None:
+    values, known = programs(60)
+    model = FactorTrees(**SMALL)
+    model.fit_examples(examples(values, known + np.random.default_rng(0).normal(0, 0.3, len(known))))
+    nudged = np.nextafter(values, np.float32(np.inf))
+    nudged[values == 0] = 0
+    np.testing.assert_allclose(model.score(nudged), model.score(values), rtol=1e-5)
+
+
+def test_it_tells_devices_apart() -> None:
+    values, known = programs(120)
+    begin = len(FactorTrees().encoder.columns) - len(HardwareEncoder().columns)
+    other = values.copy()
+    other[:, -1, begin:] += 1.0
+    column = int(np.argmax(np.minimum(np.ptp(values[:, 0], axis=0), 3)))
+    bonus = 0.7 * (values[:, 0, column] > np.median(values[:, 0, column]))
+    both = Examples.of_groups(
+        [values, other], [np.exp(-known - bonus) * 1e-9, np.exp(-known + bonus) * 1e-9], ["here", "there"]
+    )
+    model = FactorTrees(**SMALL | {"num_rounds": 60})
+    model.fit_examples(both)
+    gap = model.score(values) - model.score(other)
+    assert np.corrcoef(gap, bonus)[0, 1] > 0.5
+
+
+def test_on_a_device_like_none_that_it_knows_it_is_nearer_to_the_analytical_model() -> None:
+    values, known = programs(80)
+    model = FactorTrees(**SMALL)
+    model.fit_examples(examples(values, known + np.random.default_rng(0).normal(0, 0.5, len(known))))
+    assert np.abs(model.score(values) - known).max() > 0.05
+    other = values.copy()
+    other[:, -1, model.encoder.columns.index("hardware.vector_bits")] += 2.0
+    model.trust = 0.0
+    np.testing.assert_allclose(model.score(other), known, rtol=1e-6)
+    model.trust = 1.0
+    np.testing.assert_allclose(model.score(other), model.score(values), rtol=1e-6)
+
+
+@pytest.mark.parametrize("num", [1, 2])
+def test_few_programs_and_failures_are_enough_to_go_on(num: int) -> None:
+    values, known = programs(num)
+    data = examples(values, known)
+    model = FactorTrees(**SMALL)
+    model.fit_examples(replace(data, labels=np.zeros(num)))
+    np.testing.assert_allclose(model.score(values), known, rtol=1e-6)
