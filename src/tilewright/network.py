@@ -168,7 +168,7 @@ def compile_partition(
     Programs that were measured in `context`, by default as the network runs them, come before those of other contexts,
     which serve the tasks that have none.
     Records whose programs cannot be used are set aside with a warning. A task without a record gets the program that
-    the analytical model thinks best, or the one that `default_trace` gives. `on_progress` is called with how many
+    the cost model that ships thinks best, or the one that `default_trace` gives. `on_progress` is called with how many
     kernels are compiled, and of how many.
     """
     from tilewright.deploy.compilation import compile_model

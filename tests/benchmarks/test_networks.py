@@ -23,7 +23,7 @@ from tilewright.runtime import Timing
 from tilewright.target import Target
 from tilewright.tuning.task_scheduler import NetworksResult, TaskScheduler
 
-GOOD = Row("zoo:resnet18", 2, 600, 20, 900, 598.0, 90.0, 20.0, 40.0, 20.0, {}, "openvino", 0.5, 1.0)
+GOOD = Row("zoo:resnet18", 2, 600, 20, 900, 598.0, 90.0, 20.0, 40.0, 20.0, {}, "openvino", 1.1, 1.0)
 
 
 @pytest.fixture
@@ -60,6 +60,17 @@ def test_a_network_is_tuned_once_timed_each_time_and_reported(
     assert list(read_records(tmp_path / "records" / "tiny.jsonl")) == records
     tuning = ("num_trials", "tuning_s", "close_after_s", "estimated_ms", "budget_s")
     assert [again[name] for name in tuning] == [first[name] for name in tuning]
+
+
+def test_with_zero_trials_nothing_is_tuned(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    networks.main([*options, "--zero-trials"])
+    (case,) = cases(capsys)
+    assert case["failure"] == ""
+    assert (case["num_tasks"], case["num_trials"], case["tuned_ms"], case["budget_s"]) == (NUM_TASKS, 0, None, 0)
+    assert min(case[name] for name in ("untuned_ms", "untuned_ratio")) > 0
+    assert not (tmp_path / "records" / "tiny.jsonl").exists()
 
 
 class Wrong:
@@ -147,7 +158,8 @@ def test_the_chosen_networks_are_listed(capsys: pytest.CaptureFixture[str]) -> N
         ({}, True),
         ({"tuned_ratio": 0.95}, True),
         ({"tuned_ratio": 0.94}, False),
-        ({"untuned_ratio": 0.49}, False),
+        ({"untuned_ratio": 1.09}, False),
+        ({"budget_s": 0, "tuned_ratio": 0.0, "tuned_ms": None, "close_after_s": None}, True),  # with zero trials alone
         ({"close_after_s": 180.1}, False),
         ({"close_after_s": 180.1, "network": "zoo:resnet50"}, True),
         ({"budget_s": 601}, False),

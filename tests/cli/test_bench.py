@@ -16,7 +16,7 @@ SHORT = ["--threads", "1", "--rounds", "1"]
 def test_the_program_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "c2d:1x6x6x4,16,3x3,s1,p1", *SHORT]) == 0
     first, header, row = capsys.readouterr().out.splitlines()
-    assert first == "c2d:1x6x6x4,16,3x3,s1,p1 on 1 threads: the best by the analytical model; nothing was measured"
+    assert first == "c2d:1x6x6x4,16,3x3,s1,p1 on 1 threads: the best by the cost model that ships; nothing was measured"
     assert header.split() == ["latency", "GFLOP/s", "time", "by", "ours"]
     assert row.split()[0] == "tilewright"
     assert row.split()[-1] == "1.00"

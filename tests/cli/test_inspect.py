@@ -82,14 +82,14 @@ def test_a_record_that_cannot_be_used_gives_way_to_the_next_or_the_default(
     alone.append(useless)
     assert main(["inspect", WORKLOAD, "--records", str(alone.path), "--threads", "1", "--ir"]) == 0
     printed = capsys.readouterr()
-    assert f"# the best by the analytical model; no program of {alone.path} can be used" in printed.out
+    assert f"# the best by the cost model that ships; no program of {alone.path} can be used" in printed.out
     assert f"{alone.path}:2: the record is set aside" in printed.err
 
 
 def test_without_records_the_analytical_model_decides(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", WORKLOAD, "--ir", "--target", "llvm -mcpu=haswell"]) == 0
     printed = capsys.readouterr().out
-    assert "# the best by the analytical model; nothing was measured" in printed
+    assert "# the best by the cost model that ships; nothing was measured" in printed
     assert "# loop nest\ndef gmm_32x32x32_relu(" in printed
 
 

@@ -30,9 +30,9 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         "inspect",
         help="look into a workload: its computation, its space, its code; or into a model: its tasks",
         description="Print the computation of a workload and, as asked for, its space and the code of one program: "
-        "of the best recorded one with --records, otherwise of the best by the analytical model. Of a model, print "
-        "how many kernels it takes and, with --tasks, which tasks they are; of one that leaves dimensions open, its "
-        "inputs and outputs, and how to give the sizes.",
+        "of the best recorded one with --records, otherwise of the best by the cost model that ships. Of a model, "
+        "print how many kernels it takes and, with --tasks, which tasks they are; of one that leaves dimensions open, "
+        "its inputs and outputs, and how to give the sizes.",
     )
     workload.add_arguments(parser)
     network.add_shape_argument(parser)

@@ -49,7 +49,7 @@ def choose(arguments: argparse.Namespace) -> WorkloadProgram:
     threads = num_threads(arguments)
     if arguments.records is None:
         trace = default_trace(task, target, threads)
-        origin = "the best by the analytical model; nothing was measured"
+        origin = "the best by the cost model that ships; nothing was measured"
     else:
         trace, origin = _recorded_best(arguments.records, task, target, threads)
     return WorkloadProgram(task, target, threads, trace, origin)
@@ -88,7 +88,8 @@ def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple
         if error is None:
             return found.trace, f"the best of {path}, recorded with {found.latency_s * 1e3:.4g} ms"
         programs.set_aside(error)
-    return default_trace(task, target, threads), f"the best by the analytical model; no program of {path} can be used"
+    origin = f"the best by the cost model that ships; no program of {path} can be used"
+    return default_trace(task, target, threads), origin
 
 
 def _why_not(trace: Trace, task: Task, target: Target, threads: int) -> TilewrightError | None:

@@ -121,9 +121,7 @@ class RankInLists:
         return np.bincount(programs, values, len(self._lists)).astype(np.float64)
 
 
-def pairs(
-    labels: Floats, lists: Integers, seed: int, num_partners: int | None = None
-) -> tuple[Integers, Integers]:
+def pairs(labels: Floats, lists: Integers, seed: int, num_partners: int | None = None) -> tuple[Integers, Integers]:
     """Pairs of programs of one list with different labels, the better ones first; a sample of those of long lists.
 
     `num_partners` is how many others each program meets in a list that is longer than twice that.

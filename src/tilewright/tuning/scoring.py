@@ -1,4 +1,4 @@
-"""How candidates are scored while a task is tuned: by the analytical model at first, then by what was learned."""
+"""How candidates are scored while a task is tuned: by the cost model, or by the analytical one until it has learned."""
 
 from __future__ import annotations
 

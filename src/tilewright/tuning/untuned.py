@@ -1,7 +1,7 @@
 """A good program at once, with nothing measured.
 
-The analytical model drafts, in a small search of the most promising sketch. The model that ships, which has learned, goes
-on from the drafts of all sketches, in those that it prefers.
+The analytical model drafts, in a small search of the most promising sketch. The model that ships, which has learned,
+goes on from the drafts of all sketches, in those that it prefers.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class Split:
 
     `hold_out` has names of networks, which stand for all sizes of them, or titles, whose network is held out in all
     sizes, too; with a * for any letters, as in "resnet50*". A title after "=" is held out in that size alone, as in
-    "=resnet50": its other sizes are learned from, but for tasks that they share. And it has shares of all tasks, such as "20%": which ones
-    is a matter of their hashes alone.
+    "=resnet50": its other sizes are learned from, but for tasks that they share. And it has shares of all tasks, such
+    as "20%": which ones is a matter of their hashes alone.
 
     Of `device` only the share `labels` is learned from: of its programs, drawn with `seed` among those of all training
     tasks, as MTL-TLP's tables have it and as a budget of measurements on a new device is spent on what is already known
