@@ -1,7 +1,8 @@
 """`python -m benchmarks.scoring`: candidates scored in a second on one core, features included.
 
 By default the model is the one that ships, with the local one that adapts it to a task. That has learned from as many
-programs as a tuning run has measured in the end; what it learned does not change how long it takes. Populations of every sketch are scored in turns. Exits with 1 if a case falls short.
+programs as a tuning run has measured in the end; what it learned does not change how long it takes. Populations of
+every sketch are scored in turns. Exits with 1 if a case falls short.
 """
 
 from __future__ import annotations

@@ -134,6 +134,7 @@ def test_updates_without_new_data_do_not_add_trees_for_ever() -> None:
     model = BoostedTrees()
     for _ in range(20):
         model.update_examples(examples)
+    assert model.forest_ is not None
     assert model.forest_.booster.num_boosted_rounds() <= 2 * model.num_trees
 
 

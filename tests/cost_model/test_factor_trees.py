@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tilewright.cost_model import AnalyticalModel, Examples, FactorTrees, pairwi
 from tilewright.features import ESTIMATE, HardwareEncoder
 from tilewright.testing.encoder_checks import sketches_of
 
-SMALL = {"num_rounds": 20, "trees_in_round": 2, "min_child_weight": 0.01, "column_share": 1.0}
+SMALL: dict[str, Any] = {"num_rounds": 20, "trees_in_round": 2, "min_child_weight": 0.01, "column_share": 1.0}
 
 
 def programs(num: int, kind: str = "softmax", seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
