@@ -245,7 +245,7 @@ def _cells(row: Row) -> list[str]:
         row.network, str(row.threads), str(row.num_tasks), str(row.num_trials), f"{row.tuning_s:.0f} s",
         _seconds(row.close_after_s), milliseconds(row.untuned_ms), milliseconds(row.tuned_ms),
         *(milliseconds(row.peers_ms.get(library)) for library in LIBRARIES),
-        f"{row.untuned_ratio:.2f}", f"{row.tuned_ratio:.2f}", row.failure,
+        f"{row.untuned_ratio:.2f}", f"{row.tuned_ratio:.2f}" if row.budget_s else "", row.failure,
     ]  # fmt: skip
 
 
