@@ -32,6 +32,8 @@ _NUM_CHILDREN = 192
 # So many sketches are searched by the model that has learned, and for so many generations.
 _NUM_PREFERRED = 2
 _LAST_GENERATIONS = 4
+# A program that takes less is not searched any further: it could gain less than that takes.
+_WORTH_S = 5e-6
 # Scores that differ by less are equal: rounding, which differs between processors, must not decide.
 _DECIMALS = 4
 
@@ -77,7 +79,8 @@ def search_untuned(sketches: Sequence[Sketch], seed: int = 0, model: CostModel |
         return Untuned(Trace(plain.steps), _expected_s(plain, options))
     for _ in range(_GENERATIONS):
         pools[0].evolve(rng)
-    if not isinstance(model, AnalyticalModel):
+    is_worth_it = np.exp(-pools[0].best_score) >= _WORTH_S * options.target.core.clock_hz
+    if is_worth_it and not isinstance(model, AnalyticalModel):
         pools = _preferred(pools, model or shipped(), rng)
     best = pools[0].population[:1]
     return Untuned(best.trace(0), _expected_s(best.schedule, options))
