@@ -111,7 +111,7 @@ bench-cost-models: $(DEVELOP)
 	$(BIN)/python -m benchmarks.cost_models --data $(DATA) $(if $(LOGS),--logs $(LOGS)) --results $(RESULTS)/cost_models --plots $(RESULTS)
 
 pretrained: $(INSTALLED)
-	$(BIN)/tilewright model train factor-trees --data $(DATA) --option num_threads=2 -o src/tilewright/cost_model/pretrained/default.npz
+	$(BIN)/tilewright model train factor-trees --data $(DATA) -o src/tilewright/cost_model/pretrained/default.npz
 
 bench-tuner: bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation
 
