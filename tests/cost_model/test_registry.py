@@ -53,6 +53,7 @@ def test_the_default_is_a_residual_over_what_ships() -> None:
     assert model.is_fitted
     assert model.global_ is shipped()
     assert shipped().tasks_
+    assert shipped().options["num_threads"] == 1
 
 
 def test_what_ships_is_small() -> None:

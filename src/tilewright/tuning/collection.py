@@ -4,7 +4,7 @@ Task after task, in the order of their hashes. The programs of a task are so mea
 machine in one state, and labels compare programs of one task. The order is as good as random, and the same on every
 device: a collection that ends early has some tasks of every network, and those that others have. Programs are built
 before any of them is timed, since what builds beside a kernel disturbs it. Each is timed in two turns that are seconds
-apart, and the faster one counts: what disturbs a machine for a moment makes programs slower, by as much as a half. The
+apart, and the faster one counts: what disturbs a machine for a moment makes programs slower, up to twice. The
 fastest ones of a task are then timed in more turns: the least of many noisy latencies would be too small, and labels
 are relative to it.
 """

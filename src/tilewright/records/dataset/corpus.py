@@ -15,6 +15,8 @@ from tilewright.records.dataset.networks import NetworkTasks
 from tilewright.records.dataset.reading import read_part
 
 _ANY = "*"
+EXACTLY = "="
+"""Before a title: that size of a network alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,8 +88,8 @@ class Corpus:
 
         After "=" it is a title, of one size.
         """
-        if name.startswith("="):
-            found = [network for network in self.networks if network.title == name[1:]]
+        if name.startswith(EXACTLY):
+            found = [network for network in self.networks if network.title == name.removeprefix(EXACTLY)]
         else:
             found = [network for network in self.networks if _is_called(network, name)]
         if not found:

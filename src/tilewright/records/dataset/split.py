@@ -16,12 +16,11 @@ import numpy as np
 from tilewright.arguments import whole_number
 from tilewright.cost_model import Dataset, Group
 from tilewright.errors import UsageError
-from tilewright.records.dataset.corpus import Corpus
+from tilewright.records.dataset.corpus import EXACTLY, Corpus
 from tilewright.records.dataset.networks import NetworkTasks
 
 PROGRAMS, TASKS = "programs", "tasks"
 LABELS_OF = (PROGRAMS, TASKS)
-_EXACTLY = "="
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?)%")
 
 
@@ -75,7 +74,7 @@ class Split:
     def held_out(self, corpus: Corpus) -> frozenset[str]:
         """The hashes of the tasks that are not learned from."""
         found = self.networks(corpus)
-        titles = {name.removeprefix(_EXACTLY) for name in self.hold_out if name.startswith(_EXACTLY)}
+        titles = {name.removeprefix(EXACTLY) for name in self.hold_out if name.startswith(EXACTLY)}
         names = {network.name for network in found if network.title not in titles}
         of_networks = {task for network in found for task in network.weights}
         of_networks |= {task for network in corpus.networks if network.name in names for task in network.weights}
