@@ -9,7 +9,7 @@ from tilewright.errors import UsageError
 from tilewright.records.dataset import Corpus, Device, Split
 
 HOLD_OUT = ("=resnet50", "=mobilenet_v2", "=bert_base", "=bert_tiny", "=inception_v3")
-SHARES = (0.01, 0.05, 0.07, 1.0)
+SHARES = (0.0, 0.01, 0.05, 0.07, 1.0)
 ALONE, WITH_ONE, WITH_ALL = "alone", "with one more", "with all others"
 LOG_PAIRS = (("amd3700x", "i5-1035g1"), ("cortex-a72", "cortex-a7"), ("v100", "k80"))
 """A device whose labels are all there, and one that is new."""
@@ -45,7 +45,7 @@ MODELS = {
         "tlp-published:loss=rank-mixed",
         "tlp-published:loss=mse",
     ),
-    3: ("boosted-trees", "factor-trees", "hierarchical", "tlp", "mtl-tlp"),
+    3: ("analytical", "boosted-trees", "factor-trees", "hierarchical", "tlp", "mtl-tlp"),
 }
 LOG_MODELS = ("tlp-published", "tlp", "mtl-tlp")
 
@@ -59,8 +59,8 @@ class Case:
     row: tuple[str, ...]
     column: str
     split: Split
-    device: str
-    """That it is rated on."""
+    device: str | None
+    """That it is rated on; None for all."""
 
     @property
     def seed(self) -> int:
@@ -75,7 +75,7 @@ class Plan:
     seeds: int
     hold_out: tuple[str, ...]
     device: str | None
-    """Of tables 1 and 2; None for the one with most programs."""
+    """Of tables 1 and 2; None for the one with most programs, or for all if models learn from all."""
     new_devices: tuple[str, ...] | None
     """Of table 3; None for all but that one."""
     is_pooled: bool
@@ -87,7 +87,7 @@ class Plan:
 
 def held_out_networks(corpus: Corpus, plan: Plan, table: int) -> Iterator[Case]:
     """Tables 1 and 2: networks of which nothing was learned."""
-    device = plan.device or most_measured(corpus)
+    device = plan.device if plan.device or plan.is_pooled else most_measured(corpus)
     for model in plan.models or MODELS[table]:
         for seed in range(plan.seeds):
             split = Split(

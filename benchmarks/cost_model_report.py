@@ -28,7 +28,7 @@ METHOD = (
 
 def as_table(results: Results, machine: Mapping[str, str], devices: Mapping[str, str]) -> str:
     """The tables one after the other, under the machine and the devices that the data is from."""
-    used = {name: text for name, text in devices.items() if any(case.device == name for case, _ in results)}
+    used = {name: text for name, text in devices.items() if any(case.device in (name, None) for case, _ in results)}
     parts = [heading({**machine, **{f"device {name}": text for name, text in used.items()}}, METHOD)]
     for table in dict.fromkeys(case.table for case, _ in results):
         mine = [(case, outcome) for case, outcome in results if case.table == table]
@@ -73,7 +73,19 @@ def by_row(results: Results) -> dict[tuple[str, ...], dict[str, list[Outcome]]]:
 
 def _by_network(results: Results) -> str:
     networks = list(results[0][1].rating["networks"])
-    header = ["model", "top-1", "top-5", "pairwise", *networks, "training s", "parameters", "scored/s", "learned from"]
+    devices = list(results[0][1].rating["devices"]) if results[0][0].device is None else []
+    header = [
+        "model",
+        "top-1",
+        "top-5",
+        "pairwise",
+        *devices,
+        *networks,
+        "training s",
+        "parameters",
+        "scored/s",
+        "learned from",
+    ]
     cells = []
     for (model,), columns in by_row(results).items():
         (outcomes,) = columns.values()
@@ -82,6 +94,7 @@ def _by_network(results: Results) -> str:
             [
                 model,
                 *(spread([rating[name] for rating in ratings]) for name in ("top_1", "top_5", "pairwise")),
+                *(_pair([rating["devices"][device] for rating in ratings]) for device in devices),
                 *(_pair([rating["networks"][network] for rating in ratings]) for network in networks),
                 f"{sum(outcome.training_s for outcome in outcomes) / len(outcomes):.0f}",
                 str(outcomes[0].num_parameters),

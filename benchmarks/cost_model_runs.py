@@ -56,7 +56,7 @@ class Laboratory:
 
     def __init__(self, corpus: Corpus, settings: Settings, folder: Path) -> None:
         self.corpus, self.settings, self.folder = corpus, settings, folder
-        self._data: dict[tuple[tuple[str, ...], str], EvaluationData] = {}
+        self._data: dict[tuple[tuple[str, ...], str | None], EvaluationData] = {}
         self._last_encoder = ""
         self._fingerprint = fingerprint(corpus)
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,13 +83,14 @@ class Laboratory:
     def model(self, case: Case) -> CostModel:
         """The model of a case that was run."""
         made = make(case.model, case.seed, self.settings)
-        return made if made.is_fitted else load(self._model_path(case))
+        return made if made.is_fitted else load(self.model_path(case))
 
     def data(self, case: Case) -> EvaluationData:
         """What the model of a case is rated on."""
         key = case.split.hold_out, case.device
         if key not in self._data:
-            self._data[key] = EvaluationData.of(self.corpus, Split(hold_out=case.split.hold_out), [case.device])
+            devices = None if case.device is None else [case.device]
+            self._data[key] = EvaluationData.of(self.corpus, Split(hold_out=case.split.hold_out), devices)
         return self._data[key]
 
     def _run(self, case: Case) -> Outcome:
@@ -108,7 +109,7 @@ class Laboratory:
                     raise
                 print(error, file=sys.stderr)
                 return Outcome({}, 0, 0.0, 0, None)
-            num_programs, training_s = len(dataset), self._train(model, dataset, self._model_path(case))
+            num_programs, training_s = len(dataset), self._train(model, dataset, self.model_path(case))
         rating = evaluate(model, data, case.model).to_json()
         return Outcome(rating, num_programs, training_s, num_parameters(model), scored_per_second(model, data))
 
@@ -124,7 +125,8 @@ class Laboratory:
             checkpoint.unlink()
         return training_s
 
-    def _model_path(self, case: Case) -> Path:
+    def model_path(self, case: Case) -> Path:
+        """The file of the model of a case that was run."""
         return self.folder / f"{self.key(case)}.npz"
 
 

@@ -109,9 +109,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--programs", type=arguments.positive, metavar="N", help="of a task on a device, at most, to learn from"
     )
     parser.add_argument("--hold-out", nargs="+", default=list(HOLD_OUT), metavar="NETWORK")
-    parser.add_argument("--device", metavar="D", help="of tables 1 and 2 (default: the one with most tasks)")
+    parser.add_argument("--device", metavar="D", help="of tables 1 and 2 (default: the one with most tasks, or all)")
     parser.add_argument("--new-devices", nargs="+", metavar="D", help="of table 3 (default: all but that one)")
-    parser.add_argument("--pooled", action="store_true", help="learn from all devices in tables 1 and 2")
+    parser.add_argument("--pooled", action="store_true", help="tables 1 and 2: learn from all devices, and rate on all")
     parser.add_argument("--threads", type=arguments.positive, default=1, metavar="N", help="of training")
     parser.add_argument("--quick", action="store_true", help="few programs, epochs and shares: whether it works")
     parser.add_argument("--results", type=Path, default=Path("results/cost_models"), metavar="DIR")

@@ -2,8 +2,10 @@
 
 Each network is tuned, and the programs that were found are timed alone with warm and with cold weights, inside the
 network, and from end to end. With --warm-too it is tuned a second time with warm weights, for as long, and both ways
-take turns. Every finished case is written to a JSON file at once, and its trials are kept as records: a run that is
-started again spends only what is left of the --budget. Exits with 1 if a network falls short.
+take turns. Programs that are close are compared inside the network, as `tune_network` does; those that were tuned warm
+are not, since that would be to measure as deployed. Every finished case is written to a JSON file at once, and its
+trials are kept as records: a run that is started again spends only what is left of the --budget. Exits with 1 if a
+network falls short.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from benchmarks import arguments, suite
 from benchmarks.machine import describe_machine
 from benchmarks.suite import Suite, milliseconds
 from benchmarks.table import heading, markdown
-from benchmarks.tuned_network import Point, tune_network
+from benchmarks.tuned_network import Point, compare_finalists, tune_network
 from tilewright.deploy.compiled import NativeStep
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.measure import WARM, Context
@@ -166,6 +168,8 @@ def _tuned(row: Row, context: Context | None, folder: Path) -> _Tuned:
         name_of(row.network), partial(partition_network, row.network), records,
         budget_s=row.budget_s, target=Target.native(), threads=row.threads, seed=row.seed, context=context,
     )  # fmt: skip
+    if context is None:
+        compare_finalists(row.network, partition, records, Target.native(), row.threads)
     return _Tuned(partition, records, context or deployed_context(partition.tasks), points[-1])
 
 

@@ -23,12 +23,11 @@ from benchmarks.machine import describe_machine
 from benchmarks.suite import Suite, geometric_mean, milliseconds
 from benchmarks.table import heading, markdown
 from benchmarks.timing import METHOD as TURNS
-from benchmarks.tuned_network import Point, close_after_s, tune_network
+from benchmarks.tuned_network import Point, close_after_s, compare_finalists, tune_network
 from tilewright.cli.comparison import check_agreement
 from tilewright.errors import TilewrightError
 from tilewright.network import (
     InferenceSession,
-    compare_inside,
     compile_partition,
     name_of,
     partition_network,
@@ -124,12 +123,6 @@ def run_untuned(network: str, target: Target, options: argparse.Namespace) -> Ro
         return _with_timings(row, measure(network, partition, None, target, options.threads, options.rounds))
     except (TilewrightError, WrongResultError) as error:
         return replace(row, failure=str(error).splitlines()[0])
-
-
-def compare_finalists(network: str, partition: Partition, records: Path, target: Target, threads: int) -> None:
-    """The finals inside the network, as `tune_network` ends."""
-    model = compile_partition(partition, str(records), target, threads).model
-    compare_inside(partition, records, target, threads, inputs_for(model.input_types, read_network(network)))
 
 
 def _num_bytes(path: Path) -> int:

@@ -1,6 +1,7 @@
 """`python -m benchmarks.sample_efficiency`: how many trials the search saves over random sampling.
 
-For each seed one run samples at random and one searches with a cost model. The best random program, and each program
+For each seed one run samples at random and one searches with a cost model; with --random-seeds 1 all searches are
+compared with one random run. The best random program, and each program
 that was the best of the search for a while, are then timed in turns: the first of these that is as fast tells how many
 trials it took. As the median over the seeds these must be few, and the search as fast in the end. A case is a workload,
 or a task of a network of the zoo, as `resnet50/3`: its third one by share of the arithmetic. All trials are kept as
@@ -28,7 +29,8 @@ from tilewright.schedule import Trace
 from tilewright.tuning.tuner import TuneResult
 
 METHOD = (
-    "For each seed: a random search, and an evolutionary one with a learned cost model, each of so many trials. "
+    "For each seed: a random search (or one for all) and an evolutionary one with a learned cost model, of so many "
+    "trials. "
     "The best random program is timed in turns with each program that was the best of the search for a while. The "
     "ratio is the random winner's time by that of the search's last one, the median over the seeds. `reached after` is "
     "the first trial of the search whose program is no slower than the best random one, by the medians of the turns."
@@ -105,15 +107,18 @@ def run(workload: str, options: argparse.Namespace) -> Row:
     """Both searches for every seed."""
     seeds = []
     for seed in range(options.seeds):
-        results = {}
-        for search, trials in (("random", options.random_trials), ("evolutionary", options.trials)):
-            print(f"{workload}, seed {seed}: {trials} trials of {search} search", file=sys.stderr, flush=True)
-            records = options.records / file_name(f"{workload}-{search}-{seed}")
-            results[search] = tune_task(
-                task_of(workload), records, trials, options.threads, seed, search, workload, options.cost_model
-            )
-        seeds.append(compare(seed, results["random"], results["evolutionary"], options.rounds))
+        random_seed = seed % (options.random_seeds or options.seeds)
+        random = searched(workload, "random", options.random_trials, random_seed, options)
+        evolutionary = searched(workload, "evolutionary", options.trials, seed, options)
+        seeds.append(compare(seed, random, evolutionary, options.rounds))
     return Row(workload, options.random_trials, options.trials, tuple(seeds))
+
+
+def searched(workload: str, search: str, trials: int, seed: int, options: argparse.Namespace) -> TuneResult:
+    """One search, or what its records hold of it."""
+    print(f"{workload}, seed {seed}: {trials} trials of {search} search", file=sys.stderr, flush=True)
+    records = options.records / file_name(f"{workload}-{search}-{seed}")
+    return tune_task(task_of(workload), records, trials, options.threads, seed, search, workload, options.cost_model)
 
 
 def compare(seed: int, random: TuneResult, evolutionary: TuneResult, rounds: int) -> Seed:
@@ -173,6 +178,12 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = arguments.parser("benchmarks.sample_efficiency", __doc__)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="others than those of the benchmark")
     parser.add_argument("--seeds", type=arguments.positive, default=5, metavar="N")
+    parser.add_argument(
+        "--random-seeds",
+        type=arguments.positive,
+        metavar="N",
+        help="random runs (default: one for each seed)",
+    )
     parser.add_argument("--random-trials", type=arguments.positive, default=1024, metavar="N")
     parser.add_argument("--trials", type=arguments.positive, default=128, metavar="N")
     parser.add_argument("--cost-model", default="default", metavar="M", help="of the search: a name or a file")

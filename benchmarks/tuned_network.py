@@ -17,6 +17,7 @@ from pathlib import Path
 from tilewright.cli.tune_network import status
 from tilewright.errors import UsageError
 from tilewright.measure import Context
+from tilewright.network import compare_inside, compile_partition, read_network
 from tilewright.partition import Partition
 from tilewright.target import Target
 from tilewright.tuning.task_scheduler import (
@@ -26,6 +27,7 @@ from tilewright.tuning.task_scheduler import (
     TaskScheduler,
     deployed_context,
 )
+from tilewright.zoo import inputs_for
 
 CLOSE = 1.1
 _REPORT_EVERY_S = 15.0
@@ -112,6 +114,12 @@ def tune_network(
     result = scheduler.tune(records=records, budget_s=left_s, on_progress=keep)
     curve.append(_last_point(result, elapsed_s(), budget_s))
     return partition, curve.read()
+
+
+def compare_finalists(network: str, partition: Partition, records: Path, target: Target, threads: int) -> None:
+    """The finals inside the network, as `tune_network` ends."""
+    model = compile_partition(partition, str(records), target, threads).model
+    compare_inside(partition, records, target, threads, inputs_for(model.input_types, read_network(network)))
 
 
 def close_after_s(points: Sequence[Point]) -> float:

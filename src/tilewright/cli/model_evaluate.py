@@ -69,15 +69,17 @@ def run(arguments: argparse.Namespace) -> None:
 
 def find(text: str, seed: int) -> CostModel:
     """What an argument names."""
-    from tilewright.cost_model import DEFAULT, find, names
+    from tilewright.cost_model import DEFAULT, find, load, names
 
     if seed < 0:
         raise UsageError(f"--seed is {seed}; it must be at least 0")
-    if text not in (DEFAULT, *names()) and not os.path.exists(text):
+    if text in (DEFAULT, *names()):
+        return find(text, seed)
+    if not os.path.exists(text):
         raise UsageError(
             f"{text!r} is neither a file nor a cost model; the models are {', '.join([DEFAULT, *names()])}"
         )
-    return find(text, seed)
+    return load(text)
 
 
 def check_ready(text: str, model: CostModel, has_rest: bool) -> None:

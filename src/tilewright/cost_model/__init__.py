@@ -31,7 +31,7 @@ from tilewright.cost_model.neural import (
     TreeGru,
 )
 from tilewright.cost_model.random import RandomModel
-from tilewright.cost_model.registry import DEFAULT, create, default, find, load, names, shipped
+from tilewright.cost_model.registry import DEFAULT, adapting, create, default, find, load, names, shipped
 from tilewright.cost_model.transfer import ResidualModel
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "ResidualModel",
     "Tlp",
     "TreeGru",
+    "adapting",
     "average_peak_score",
     "create",
     "default",

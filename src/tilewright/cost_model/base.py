@@ -53,6 +53,11 @@ class CostModel(ABC):
     def is_fitted(self) -> bool:
         """Whether `predict` can be called."""
 
+    @property
+    def is_costly(self) -> bool:
+        """Whether scores take so long that a search lets the analytical model draft, and asks for the best drafts."""
+        return False
+
     def fit(self, dataset: Dataset) -> None:
         """Learn from scratch."""
         self.fit_examples(dataset.encoded(self.encoder))

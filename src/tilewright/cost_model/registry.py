@@ -48,7 +48,16 @@ def shipped() -> CostModel:
 
 def default(seed: int = 0) -> CostModel:
     """What tuning uses: the model that ships, and a local one on what that gets wrong of the task."""
-    return ResidualModel.over(shipped(), seed=seed)
+    return adapting(shipped(), seed)
+
+
+def adapting(model: CostModel, seed: int = 0) -> CostModel:
+    """A trained model as it adapts to a task that is tuned: it stays as it is, and a local one learns over it.
+
+    To `update` it with a few programs would make it forget the many others.
+    """
+    has_learned = model.is_fitted and not isinstance(model, AnalyticalModel | RandomModel | ResidualModel)
+    return ResidualModel.over(model, seed=seed) if has_learned else model
 
 
 def names() -> list[str]:
@@ -73,9 +82,9 @@ def load(path: str | os.PathLike[str]) -> CostModel:
 
 
 def find(model: object, seed: int = 0) -> CostModel:
-    """What a caller means: a model, the name of one, which is made with `seed`, or the path of a saved one.
+    """What a caller of `tune` means: a model, the name of one, which is made with `seed`, or the path of a saved one.
 
-    The name "default" is that of the model that ships, and of a local one over it.
+    The name "default" is that of the model that ships. It, and one from a file that was trained, adapt to the task.
 
     >>> find("random", seed=1)
     RandomModel(seed=1)
@@ -88,7 +97,7 @@ def find(model: object, seed: int = 0) -> CostModel:
         made = create(model)
         return create(model, seed=seed) if "seed" in made.options else made
     if isinstance(model, os.PathLike) or (isinstance(model, str) and os.path.exists(model)):
-        return load(model)
+        return adapting(load(model), seed)
     remedy = f"; make it: {model.__name__}()" if isinstance(model, type) else ""
     raise UsageError(
         f"cost_model is {model!r}; it must be one of {', '.join([DEFAULT, *_MODELS])}, the path of a saved model, "

@@ -65,6 +65,7 @@ class ResidualModel(CostModel):
         """A model whose global one is `model`, with other options as in the constructor."""
         made = cls(global_model=model.name, global_options=model.options, **options)
         made.global_ = model
+        made.tasks_ = model.tasks_
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ResidualModel:
@@ -72,7 +73,7 @@ class ResidualModel(CostModel):
         made = ResidualModel(**copy.deepcopy(self.options, memo))
         made.global_ = self.global_
         made.local_ = copy.deepcopy(self.local_, memo)
-        made.slope_, made.share_ = self.slope_, self.share_
+        made.slope_, made.share_, made.tasks_ = self.slope_, self.share_, self.tasks_
         return made
 
     @property
@@ -82,6 +83,10 @@ class ResidualModel(CostModel):
     @property
     def is_fitted(self) -> bool:
         return self._global.is_fitted
+
+    @property
+    def is_costly(self) -> bool:
+        return self._global.is_costly
 
     @property
     def _global(self) -> CostModel:

@@ -1,4 +1,7 @@
-"""How candidates are scored while a task is tuned: by the cost model, or by the analytical one until it has learned."""
+"""How candidates are scored while a task is tuned: by the cost model, or by the analytical one until it has learned.
+
+Of a model that takes long to score, the analytical one drafts: it scores all, and the model those that it likes most.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.cost_model import AnalyticalModel, CostModel, Dataset
+from tilewright.cost_model import AnalyticalModel, CostModel, Dataset, RandomModel
 from tilewright.space import Candidate, Population
+
+Floats = npt.NDArray[np.float64]
 
 # With fewer measured programs than this the learned model knows less than the analytical one.
 _MIN_PROGRAMS = 12
+# What a costly model scores of a population: this share, and no fewer than that.
+_VERIFIED_SHARE = 1 / 8
+_MIN_VERIFIED = 32
 
 
 class Scoring:
@@ -23,13 +31,38 @@ class Scoring:
         self.dataset = Dataset()
         self._context = context
 
-    def scores(self, population: Population) -> npt.NDArray[np.float64]:
+    @property
+    def drafting(self) -> CostModel:
+        """What chooses the first program of all."""
+        knows = self.model.is_fitted and not isinstance(self.model, RandomModel)
+        return self.model if knows else self.analytical
+
+    def scores(self, population: Population) -> Floats:
         """A score for each candidate, higher for faster programs, comparable over the sketches of a task."""
-        model = self.model if self.model.is_fitted else self.analytical
-        return model.predict(population)
+        if not self.model.is_fitted:
+            return self.analytical.predict(population)
+        if not self.model.is_costly:
+            return self.model.predict(population)
+        return verified(population, self.analytical.predict(population), self.model)
 
     def learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
         """Take in new measurements (None for failures), and learn from all so far."""
         self.dataset = self.dataset.with_trials(candidates, latencies_s, self._context)
         if self.dataset.num_valid >= _MIN_PROGRAMS:
             self.model.update(self.dataset)
+
+
+def verified(population: Population, drafts: Floats, model: CostModel) -> Floats:
+    """The model's scores of the candidates with the best drafts; the others follow below, in the order of their drafts.
+
+    Both are logarithms of throughput, or are treated as if they were.
+    """
+    number = max(_MIN_VERIFIED, round(_VERIFIED_SHARE * len(population)))
+    if len(population) <= number:
+        return model.predict(population)
+    order = np.argsort(-drafts, kind="stable")
+    best = np.sort(order[:number])
+    scores = model.predict(population[best])
+    found: Floats = scores.min() + np.minimum(drafts - drafts[best].min(), 0.0)
+    found[best] = scores
+    return found

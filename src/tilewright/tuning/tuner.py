@@ -116,8 +116,8 @@ def tune(
 
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
     run that was interrupted goes on where it stopped. `cost_model` is a name ("default" is the model that
-    ships, which adapts to the task; boosted-trees learns from the task alone), the path of a saved model, or a model;
-    `search` is a name (evolutionary or random), the path of a file, or a
+    ships; boosted-trees learns from the task alone), the path of a saved model, or a model. One that ships or was saved
+    adapts to the task, and never changes. `search` is a name (evolutionary or random), the path of a file, or a
     `SearchStrategy`. Constants are warm, or as cold as `context` says, such as "cold-8M": see
     `tilewright.measure.Context`. `measure` has the options of measuring on this machine; a `measurer` measures
     elsewhere.
@@ -267,8 +267,8 @@ class Tuner:
 
     @cached_property
     def untuned(self) -> Untuned:
-        """What is the best before anything is measured."""
-        return search_untuned(self.sketches)
+        """What is the best before anything is measured, by a model that has learned, or else by the analytical one."""
+        return search_untuned(self.sketches, model=self.scoring.drafting)
 
     def _untuned(self) -> list[Candidate]:
         """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own."""

@@ -98,6 +98,10 @@ class NeuralModel(CostModel):
     def is_fitted(self) -> bool:
         return self.network_ is not None
 
+    @property
+    def is_costly(self) -> bool:
+        return True
+
     def fit(
         self,
         dataset: Dataset,
