@@ -65,6 +65,16 @@ def test_held_out_networks(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"table 1: {MLP} , seed 0" in err
 
 
+def test_all_devices_in_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--table", "1", "--models", "analytical", TREES, "--pooled") == 0
+    out = capsys.readouterr().out
+    header, analytical, trees = rows_of(out)
+    assert header[4:7] == ["a72", "haswell-2t", "one[batch=4]"]
+    assert all(" / " in cell for cell in (*analytical[4:7], *trees[4:7]))
+    assert trees[header.index("learned from")] == "24"
+    assert "device haswell-2t: Some Processor" in out
+
+
 def test_what_was_run_is_not_run_again(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("--table", "1", "--models", TREES) == 0
     first = capsys.readouterr().out

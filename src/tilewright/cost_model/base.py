@@ -54,9 +54,9 @@ class CostModel(ABC):
         """Whether `predict` can be called."""
 
     @property
-    def is_costly(self) -> bool:
-        """Whether scores take so long that a search lets the analytical model draft, and asks for the best drafts."""
-        return False
+    def verified_share(self) -> float:
+        """Of the programs that a search looks at, those that it scores: the ones that the analytical model prefers."""
+        return 1.0
 
     def fit(self, dataset: Dataset) -> None:
         """Learn from scratch."""

@@ -85,8 +85,8 @@ class ResidualModel(CostModel):
         return self._global.is_fitted
 
     @property
-    def is_costly(self) -> bool:
-        return self._global.is_costly
+    def verified_share(self) -> float:
+        return self._global.verified_share
 
     @property
     def _global(self) -> CostModel:

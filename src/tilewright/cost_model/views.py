@@ -34,7 +34,7 @@ def joined_encoder(encoders: Sequence[Encoder]) -> Encoder:
 class View:
     """What one encoder gives, in the arrays of a joined one: its rows are those that have a number in its columns."""
 
-    columns: tuple[NDArray[np.int64], ...]
+    columns: tuple[slice, ...]
     """Of each of its parts, in the order of its rows."""
     is_whole: bool
 
@@ -42,9 +42,9 @@ class View:
     def of(encoder: Encoder, joined: Encoder) -> View:
         """The view of an encoder that is joined with others."""
         begin = 0
-        found: dict[Encoder, NDArray[np.int64]] = {}
+        found: dict[Encoder, slice] = {}
         for part in _parts(joined):
-            found[part] = np.arange(begin, begin + len(part.columns))
+            found[part] = slice(begin, begin + len(part.columns))
             begin += len(part.columns)
         return View(tuple(found[part] for part in _parts(encoder)), encoder == joined)
 
@@ -52,8 +52,10 @@ class View:
         """Its values[candidate, row, number]; candidates of a sketch have the same rows."""
         if self.is_whole:
             return values
-        rows = [np.flatnonzero(np.any(values[:, :, own] != 0, axis=(0, 2))) for own in self.columns]
-        return values[:, np.concatenate(rows)][:, :, np.concatenate(self.columns)]
+        rows = np.concatenate([np.flatnonzero(np.any(values[0, :, own] != 0, axis=1)) for own in self.columns])
+        if np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
+            return self._selected(values[:, rows[0] : rows[0] + len(rows)])  # without a copy
+        return self._selected(values[:, rows])
 
     def examples(self, examples: Examples) -> Examples:
         """Its rows of the programs."""
@@ -66,9 +68,14 @@ class View:
         counts = np.bincount(program[rows], minlength=len(examples))
         return replace(
             examples,
-            values=examples.values[rows][:, np.concatenate(self.columns)],
+            values=self._selected(examples.values[rows]),
             offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         )
+
+    def _selected(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Its columns, which are the last axis."""
+        parts = [values[..., own] for own in self.columns]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
 def _parts(encoder: Encoder) -> tuple[Encoder, ...]:

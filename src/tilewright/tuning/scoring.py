@@ -1,6 +1,6 @@
 """How candidates are scored while a task is tuned: by the cost model, or by the analytical one until it has learned.
 
-Of a model that takes long to score, the analytical one drafts: it scores all, and the model those that it likes most.
+For a model that takes longer the analytical one drafts: it scores all, and the model those that it prefers.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 # With fewer measured programs than this the learned model knows less than the analytical one.
 _MIN_PROGRAMS = 12
-# What a costly model scores of a population: this share, and no fewer than that.
-_VERIFIED_SHARE = 1 / 8
+# Of so few candidates all are scored by the model.
 _MIN_VERIFIED = 32
 
 
@@ -41,7 +40,7 @@ class Scoring:
         """A score for each candidate, higher for faster programs, comparable over the sketches of a task."""
         if not self.model.is_fitted:
             return self.analytical.predict(population)
-        if not self.model.is_costly:
+        if self.model.verified_share == 1:
             return self.model.predict(population)
         return verified(population, self.analytical.predict(population), self.model)
 
@@ -57,7 +56,7 @@ def verified(population: Population, drafts: Floats, model: CostModel) -> Floats
 
     Both are logarithms of throughput, or are treated as if they were.
     """
-    number = max(_MIN_VERIFIED, round(_VERIFIED_SHARE * len(population)))
+    number = max(_MIN_VERIFIED, round(model.verified_share * len(population)))
     if len(population) <= number:
         return model.predict(population)
     order = np.argsort(-drafts, kind="stable")
