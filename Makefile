@@ -112,6 +112,7 @@ bench-cost-models: $(DEVELOP)
 
 pretrained: $(INSTALLED)
 	$(BIN)/tilewright model train factor-trees --data $(DATA) -o src/tilewright/cost_model/pretrained/default.npz
+	$(BIN)/python -m tests.tuning.write_default_programs
 
 bench-tuner: bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation
 

@@ -98,6 +98,15 @@ def test_on_a_device_like_none_that_it_knows_it_is_nearer_to_the_analytical_mode
     np.testing.assert_allclose(model.score(other), model.score(values), rtol=1e-6)
 
 
+def test_where_multiply_adds_are_new_to_it_it_is_the_analytical_model() -> None:
+    values, known = programs(80)
+    model = FactorTrees(**SMALL)
+    model.fit_examples(examples(values, known + np.random.default_rng(0).normal(0, 0.5, len(known))))
+    other = values.copy()
+    other[:, -1, model.encoder.columns.index("hardware.has_fma")] = 0.0
+    np.testing.assert_allclose(model.score(other), known, rtol=1e-6)
+
+
 @pytest.mark.parametrize("num", [1, 2])
 def test_few_programs_and_failures_are_enough_to_go_on(num: int) -> None:
     values, known = programs(num)

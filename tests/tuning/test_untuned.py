@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.tuning.write_default_programs import pinned
 from tilewright import te
 from tilewright.cost_model.analytical import score_schedule
 from tilewright.features import Hardware
@@ -61,13 +61,6 @@ def test_vectors_may_be_shorter_than_the_registers(options: str) -> None:
     assert target.lanes("float32") < NATIVE.lanes("float32")
     task = parse("c2d:1x9x11x24,20,3x3,s1,p1")
     check_program(task, default_trace(task, target, 2).apply(task), rng, 2, str(target))
-
-
-def pinned() -> list[tuple[str, str, str]]:
-    """Workload, target and default program of each block of the file."""
-    blocks = Path(__file__).with_name("default_programs.txt").read_text().split("# ")[1:]
-    parts = [block.partition("\n") for block in blocks]
-    return [(*head.split(" on ", 1), program.strip()) for head, _, program in parts]  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(("workload", "target", "program"), pinned())

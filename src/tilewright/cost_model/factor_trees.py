@@ -31,8 +31,9 @@ _ENCODER = JoinedEncoder((StatementEncoder(), ProgramEncoder(), HardwareEncoder(
 _ESTIMATE = _ENCODER.columns.index(f"{StatementEncoder.name}.{ESTIMATE}")
 _DEVICE_COLUMNS = ("vector_bits", "num_vector_registers", "has_fma", "l1_bytes", "l2_bytes", "threads")
 _HARDWARE = [_ENCODER.columns.index(f"{HardwareEncoder.name}.{name}") for name in _DEVICE_COLUMNS]
-_LIKE = 1.0
-"""Devices are alike if none of these logarithms differs by more: an L2 of half the size, or twice as many threads."""
+_LIKE = np.array([0.1, 0.1, 0.1, 1.0, 1.0, 1.0], np.float32)
+"""Devices are alike if none of these logarithms differs by more: the same vectors, caches of half or twice the size."""
+_FMA = _DEVICE_COLUMNS.index("has_fma")
 _OWN_COLUMNS = ("share", "cycles", "num_statements")
 _STEPS = 256
 """In one unit of a column: so finely they are told apart. Processors differ in the last bits, which must not decide."""
@@ -68,7 +69,7 @@ class FactorTrees(CostModel):
     """By what scores are multiplied where they are ranked: how sure a difference of 1 / sharpness is."""
     num_partners: int = 16
     """With how many others of its subject a program is compared."""
-    trust: float = 0.5
+    trust: float = 0.25
     """By what the logarithms of factors are multiplied on a device like none that it has learned from."""
     num_threads: int = 1
     seed: int = 0
@@ -112,10 +113,11 @@ class FactorTrees(CostModel):
         return score_of(statements.corrected(logarithms, len(values)))
 
     def _trust(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Of each row: 1 on a device that it knows."""
+        """Of each row: 1 on a device that it knows, 0 where multiply-adds, or their absence, are new to it."""
         assert self.hardware_ is not None
-        apart = np.abs(rows[:, np.newaxis, _HARDWARE] - self.hardware_).max(axis=2).min(axis=1)
-        return np.where(apart <= _LIKE, 1.0, self.trust).astype(np.float32)
+        apart = np.abs(rows[:, np.newaxis, _HARDWARE] - self.hardware_) / _LIKE
+        is_known, is_of_a_kind = (apart <= 1).all(axis=2).any(axis=1), (apart[:, :, _FMA] <= 1).any(axis=1)
+        return np.where(is_known, 1.0, np.where(is_of_a_kind, self.trust, 0.0)).astype(np.float32)
 
     def _state(self) -> dict[str, NDArray[Any]]:
         if self.forest_ is None or self.hardware_ is None:

@@ -22,6 +22,9 @@ from tilewright.schedule import PARALLEL, VECTORIZE, Loop, Schedule
 from tilewright.target import CoreModel
 from tilewright.te import Read
 
+# A multiply-add, where the target has none: a product, and a sum.
+_INSTRUCTIONS_UNFUSED = 2.0
+
 Bounds: TypeAlias = "dict[str, npt.NDArray[np.float64]]"
 
 
@@ -84,17 +87,18 @@ class _Core:
     def bounds(self) -> dict[str, Floats]:
         core = self.core
         executed = self.path.iterations / self.length * self.pieces
-        arithmetic = executed * self._arithmetic()
+        arithmetic = executed * self._arithmetic(core.unfused_units)
+        computed = executed * self._arithmetic(_INSTRUCTIONS_UNFUSED)
         loads, stores = self._memory_instructions()
         spilled = self._spilled() * executed
         loads, stores = loads + spilled, stores + spilled
         loops, entries = self._loops()
-        straight = (arithmetic + loads + stores) / self.entered
+        straight = (computed + loads + stores) / self.entered
         slow_code = (
             1 + core.undecoded_loss * (straight > core.max_decoded) + core.far_code_loss * (straight > core.max_code)
         )
         tests = self.path.iterations / self.length * self.conditions.remaining
-        issued = (arithmetic + loads * core.load_issue + stores + tests) * slow_code + loops * core.loop_instructions
+        issued = (computed + loads * core.load_issue + stores + tests) * slow_code + loops * core.loop_instructions
         return {
             "arithmetic": arithmetic / core.arithmetic_per_cycle,
             "loads": loads / core.loads_per_cycle,
@@ -104,10 +108,10 @@ class _Core:
             "loops": entries * core.loop_entry_cycles,
         }
 
-    def _arithmetic(self) -> float:
-        """Arithmetic instructions of one execution."""
+    def _arithmetic(self, unfused: float) -> float:
+        """Arithmetic instructions of one execution; a multiply-add counts as so many where the target has none."""
         weights = {
-            "mad": 1.0 if self.hardware.has_fma else self.core.unfused_instructions,
+            "mad": 1.0 if self.hardware.has_fma else unfused,
             "divmod": self.core.divmod_instructions,
             "math": self.core.math_instructions,
             "bool": self.core.bool_instructions,
@@ -180,7 +184,8 @@ class _Core:
         if self.statement.stage.reduction is None:
             return np.zeros(self.statement.n)
         accumulators = self._accumulators()
-        room = np.maximum(self.hardware.num_vector_registers - 1 - self.pieces, 1)
+        products = 0.0 if self.hardware.has_fma else self.core.unfused_registers
+        room = np.maximum(self.hardware.num_vector_registers - 1 - self.pieces - products, 1)
         return np.where(self.in_registers, np.maximum(accumulators - room, 0) / accumulators, 0)
 
     def _loops(self) -> tuple[Floats, Floats]:

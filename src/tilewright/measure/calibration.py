@@ -129,7 +129,7 @@ def _tile(target: Target) -> Probe:
     schedule["y"].reorder("r", "k", "i", "j")
     schedule["y"].unroll("i")
     schedule["y"].vectorize("j")
-    instructions = 1.0 if target.has_fma else target.core.unfused_instructions
+    instructions = 1.0 if target.has_fma else target.core.unfused_units
     return Probe(schedule, repeats * size * rows * 2 * instructions)
 
 
