@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from tilewright.cost_model import (
     Dataset,
     FactorTrees,
     Measured,
+    Mlp,
     RandomModel,
     ResidualModel,
     find,
@@ -105,3 +109,20 @@ def test_a_model_from_a_file_adapts_and_stays_as_it_is(tmp_path: Path, populatio
     assert result.best.latency_s is not None
     assert found.global_ is not None
     assert (found.global_.predict(population) == before).all()
+
+
+def test_a_network_from_a_file_guides_a_search_without_torch(tmp_path: Path, population: Population) -> None:
+    trained = Mlp(width=8, epochs=1)
+    trained.fit(Dataset((Measured(population, np.exp(-AnalyticalModel().predict(population)) * 1e-9),)))
+    trained.save(tmp_path / "model.npz")
+    code = f"""
+import sys
+sys.modules["torch"] = None
+from tilewright.tuning.tuner import tune
+from tilewright.workloads import parse
+result = tune(parse("gmm:96x64x80"), trials=20, threads=1, cost_model={str(tmp_path / "model.npz")!r})
+print(len(result.records))
+"""
+    environment = os.environ | {"TILEWRIGHT_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "20\n", done.stderr

@@ -7,10 +7,15 @@ which is the best, and the turns in between, which had no part in that, say how 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.measure import Measurement
+from tilewright.records import Record
+
+# A trial that was the best is some percent too fast. A final that is so much slower fell into a moment when something
+# else ran, as on machines that are shared: for a second or two a program takes twice as long.
+_DISTURBED = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +43,9 @@ def fastest_first(turns: Sequence[Measurement]) -> list[int]:
     """The positions of those that ran, the fastest over all turns first."""
     ran = [(result.latency_s, position) for position, result in enumerate(turns) if result.latency_s is not None]
     return [position for _, position in sorted(ran)]
+
+
+def is_disturbed(best: Record, trials: Iterable[Record]) -> bool:
+    """Whether a final took so much longer than the program's own trial that it says little, and is to be repeated."""
+    trial_s = next((trial.latency_s for trial in trials if trial.trace == best.trace), None)
+    return trial_s is not None and best.latency_s is not None and best.latency_s > _DISTURBED * trial_s

@@ -33,7 +33,7 @@ from tilewright.search import SearchStrategy, find_strategy
 from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, derive
 from tilewright.target import Target, checked_threads
 from tilewright.te import Task
-from tilewright.tuning.finals import fastest_first, final_of
+from tilewright.tuning.finals import fastest_first, final_of, is_disturbed
 from tilewright.tuning.recorded import candidate_of
 from tilewright.tuning.rounds import Round, measure_rounds, measurer_or_local
 from tilewright.tuning.scoring import Scoring
@@ -288,9 +288,14 @@ class Tuner:
             qualified = fastest_first(measure_all(measurer, self._batch(others, QUALIFYING_TURNS)))
             others = [others[position] for position in qualified[: NUM_LAST_FINALISTS - 1]]
         best: list[Record] = []
-        rounds = iter([self._final([*self._finalists(1), *others], FINAL_TURNS, log, best.append)])
-        measure_rounds(measurer, lambda: next(rounds, None))
-        return best[0]
+
+        def next_final() -> Round | None:
+            if best and (len(best) > 1 or not is_disturbed(best[0], self.records)):
+                return None
+            return self._final([*self._finalists(1), *others], FINAL_TURNS, log, best.append)
+
+        measure_rounds(measurer, next_final)
+        return best[-1]
 
     def final_round(
         self, max_finalists: int, turns: int, log: RecordLog | None, on_best: Callable[[Record], None]

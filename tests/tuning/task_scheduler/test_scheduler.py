@@ -256,6 +256,27 @@ def test_every_task_has_a_final_of_those_that_are_close_and_the_first() -> None:
     assert curves.tuners[9].num_finalists == [5]
 
 
+@pytest.mark.parametrize(
+    ("finals", "num_finals", "latency_s"), [([1.1], 1, 1.1), ([2.0, 1.0], 2, 1.0), ([2.0, 1.9], 2, 1.9)]
+)
+def test_a_final_that_something_disturbed_is_repeated_once(
+    finals: list[float], num_finals: int, latency_s: float, tmp_path: Path
+) -> None:
+    curves = Curves({8: lambda n: 1.0, 9: lambda n: 1.0})
+    scheduler = scheduler_of([network_of("net", {8: 1, 9: 1})], curves)
+
+    def with_finals(task: Task, context: Context, label: str) -> CurveTuner:
+        tuner = curves(task, context, label)
+        tuner.finals = list(finals) if task.outputs[0].shape[0] == 8 else []
+        return tuner
+
+    scheduler._make_tuner = with_finals
+    result = scheduler.tune(32, records=tmp_path / "records.jsonl")
+    assert len(curves.tuners[8].num_finalists) == num_finals
+    assert len(curves.tuners[9].num_finalists) == 1
+    assert result.latencies_s["net"] == pytest.approx(1.0 + latency_s)
+
+
 # --- contexts ---------------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.measure import Context, Measurement
 from tilewright.records import Record, RecordLog
 from tilewright.te import Task
+from tilewright.tuning.finals import is_disturbed
 from tilewright.tuning.rounds import Round
 from tilewright.tuning.task_scheduler.gradient import Standing
 from tilewright.tuning.task_scheduler.network import Network, context_of, kind_of
@@ -61,6 +62,7 @@ class Job:
         self.num_open = 0  # trials that are under way
         self._final: Record | None = None
         self._needs_final = False
+        self._may_repeat_final = True
         self._known_best: list[Record | None] = []
 
     @property
@@ -99,7 +101,7 @@ class Job:
         found = self.tuner.round(num_trials, log, take)
         self.is_exhausted = found is None
         if found is not None:
-            self._needs_final = True
+            self._needs_final = self._may_repeat_final = True
             self.num_open += len(found.batch.traces)
         return found
 
@@ -113,7 +115,10 @@ class Job:
         return self.tuner.final_round(min(num_close + 1, _MAX_FINALISTS), _FINAL_TURNS, log, self._settle)
 
     def _settle(self, best: Record) -> None:
+        """A final that something disturbed is repeated once, after those of the other tasks."""
         self._final = best
+        self._needs_final = self._may_repeat_final and is_disturbed(best, self.tuner.records)
+        self._may_repeat_final = False
 
     def standing(self, slopes: Sequence[float], round_size: int, patience_trials: float) -> Standing:
         """For a strategy; a task that has not improved for so many trials is left alone."""

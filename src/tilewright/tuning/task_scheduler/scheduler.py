@@ -205,8 +205,9 @@ class _Run:
         """A first round for every task, the heaviest first; then as the strategy says; then the finals."""
         self.untouched = deque(job for job in self._by_share() if not job.num_trials)
         measure_rounds(measurer, self._next_round)
-        finals = iter(self._by_share())
-        measure_rounds(measurer, lambda: self._next_final(finals))
+        for _ in range(2):  # the second time those that were disturbed
+            finals = iter(self._by_share())
+            measure_rounds(measurer, partial(self._next_final, finals))
 
     def result(self) -> NetworksResult:
         if not any(job.best for job in self.jobs):
