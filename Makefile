@@ -14,7 +14,7 @@ NATIVE    := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-calibration bench-cost-models pretrained fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-calibration bench-cost-models bench-cost-models-tuning pretrained fuzz qemu cross-tools hooks clean
 
 help:
 	@echo "make demo    tune ResNet-18 for a minute: its speed before, after, and next to onnxruntime if that is installed"
@@ -30,6 +30,7 @@ help:
 	@echo "make bench-calibration programs with zero trials before and after calibrating this machine; half an hour"
 	@echo "make bench-cost-models how well cost models rank networks and devices they have not seen; hours. DATA=$(DATA)"
 	@echo "                     are datasets that tilewright measured, LOGS= those of logs of other tools"
+	@echo "make bench-cost-models-tuning what networks come to when each cost model guides their tuning; hours"
 	@echo "make pretrained  train the cost model that ships, on DATA=$(DATA)"
 	@echo "make bench-importing how long models of 100,000 nodes take to import; minutes"
 	@echo "make fuzz    random schedules, graphs and damaged files for SECONDS=$(SECONDS)"
@@ -109,6 +110,9 @@ bench-calibration: $(INSTALLED)
 
 bench-cost-models: $(DEVELOP)
 	$(BIN)/python -m benchmarks.cost_models --data $(DATA) $(if $(LOGS),--logs $(LOGS)) --results $(RESULTS)/cost_models --plots $(RESULTS)
+
+bench-cost-models-tuning: $(DEVELOP)
+	$(BIN)/python -m benchmarks.cost_models_tuning --data $(DATA) --records $(RESULTS)/cost_models_tuning --plot $(RESULTS)/cost_models_tuning.png
 
 pretrained: $(INSTALLED)
 	$(BIN)/tilewright model train factor-trees --data $(DATA) -o src/tilewright/cost_model/pretrained/default.npz
