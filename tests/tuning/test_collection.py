@@ -11,7 +11,9 @@ import pytest
 
 from tests.tuning.fake_measurer import FakeMeasurer, latency_of, measurement_of
 from tilewright import te
+from tilewright.cost_model.analytical import score_schedule
 from tilewright.errors import CodegenError, RecordFormatError, UsageError
+from tilewright.features import Hardware
 from tilewright.measure import OK, RUN_ERROR, RUN_TIMEOUT, Context, Measurement
 from tilewright.records.dataset import DatasetFolder, TaskPrograms, read_folder
 from tilewright.schedule import Trace
@@ -383,3 +385,40 @@ def test_a_device_keeps_the_name_that_it_has(run: Run) -> None:
     assert run(workload("small", SMALL)).device.name == "mine"
     with pytest.raises(UsageError, match="knows it as mine"):
         run(workload("small", SMALL), device="yours")
+
+
+def test_a_recheck_mends_what_took_much_longer_than_expected(run: Run) -> None:
+    hardware = Hardware.from_target(HASWELL, 2)
+
+    def expected_s(trace: Trace) -> float:
+        return float(np.exp(-score_schedule(trace.apply(LARGE), 1, hardware)[0])) * 1e-9
+
+    slow: set[Trace] = set()
+
+    def measured(trace: Trace) -> Measurement:
+        latency_s = expected_s(trace) * (2 if trace in slow else 1)
+        return Measurement(OK, latency_s, (latency_s,) * 2)
+
+    run.result = measured
+    run(workload("large", LARGE), programs=40)
+    before = run.programs(LARGE)
+    order = np.argsort(before.latencies_s)
+    liked, disliked = order[[0, 3]], order[-1]
+    assert before.latencies_s[disliked] > 3 * before.latencies_s.min()
+    slow |= {before.candidate(number).trace for number in (*liked, disliked)}
+    (run.folder / "devices").rename(run.folder / "gone")
+    run(workload("large", LARGE), programs=40)
+    assert run.programs(LARGE).latencies_s[liked] == pytest.approx(2 * before.latencies_s[liked])
+
+    slow.clear()
+    collected = run(workload("large", LARGE), programs=40, recheck=True)
+    assert collected.num_measured == 0, "nothing is added"
+    again, compared = run.measurer.batches
+    assert (again.turns, compared.turns) == (TURNS, COMPARED_TURNS)
+    assert set(again.traces) == {before.candidate(number).trace for number in liked}
+    mended = run.programs(LARGE)
+    np.testing.assert_allclose(np.delete(mended.latencies_s, disliked), np.delete(before.latencies_s, disliked), 1e-6)
+    assert mended.num_compared == len(mended)
+
+    run(workload("large", LARGE), programs=40, recheck=True)
+    assert run.measurer.batches == [], "nothing is suspicious any more"

@@ -57,6 +57,11 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="SHARE",
         help="measure this share of the programs a second time, after all others, to know how noisy they are",
     )
+    parser.add_argument(
+        "--recheck",
+        action="store_true",
+        help="measure once more what took much longer than expected, also of earlier runs; the lower latency counts",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="the dataset; made if there is none")
     parser.set_defaults(run=run)
 
@@ -87,6 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
             context=context,
             seed=arguments.seed,
             again=arguments.again,
+            recheck=arguments.recheck,
             budget_s=parse_time(arguments.budget),
             on_progress=display.show,
         )

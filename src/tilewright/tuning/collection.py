@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.arguments import seconds, whole_number
+from tilewright.cost_model import AnalyticalModel
 from tilewright.errors import RecordFormatError, UsageError
 from tilewright.measure import BUILD_TIMEOUT, RUN_TIMEOUT, Batch, Context, Measurement, MeasureOptions, Measurer
 from tilewright.records.dataset import DatasetFolder, Device, NetworkTasks, Part, TaskPrograms
@@ -39,6 +40,9 @@ TURNS = 2
 """In so many turns each of them is timed."""
 NUM_COMPARED, COMPARED_WITHIN, COMPARED_TURNS = 8, 1.25, 3
 """So many of the fastest programs of a task, none slower than so many times the best, are timed again in turns."""
+SUSPICIOUS, LIKED = 1.4, 2.0
+"""A program is suspicious if it takes so many times what the analytical model expects of it beside the others, and the
+model expects at most so many times what it expects of the best: models would like it, and be wrong."""
 SHARED = "shared"
 """The origin of programs that were measured on another device before."""
 MEASURING = MeasureOptions(contender_factor=math.inf, hopeless_factor=5.0)
@@ -111,6 +115,7 @@ def collect(
     context: Context | None = None,
     seed: int = 0,
     again: float = 0.0,
+    recheck: bool = False,
     budget_s: float | None = None,
     measurer: Measurer | None = None,
     on_progress: Callable[[CollectProgress], None] = lambda _: None,
@@ -118,8 +123,9 @@ def collect(
     """Measure up to `programs` programs of each task of the sources, as far as the folder does not have them.
 
     Programs of a task that the folder has of other devices come first, where they are legal on this one. A share of the
-    programs, `again`, is measured a second time after all others. What was measured is written even if this is
-    interrupted.
+    programs, `again`, is measured a second time after all others. With `recheck` so are programs, of earlier runs, too,
+    that took much longer than expected, and the lower latency counts: a machine that is shared is slow for seconds.
+    What was measured is written even if this is interrupted.
     """
     whole_number("programs", programs, least=1)
     if not 0 <= again <= 1:
@@ -128,7 +134,7 @@ def collect(
     options = None if measurer else MEASURING
     with folder.writing(), measurer_or_local(measurer, options, target, threads, seed) as chosen:
         collector = _Collector(sources, folder, _device(folder, device, target, threads), context, programs, seed)
-        return collector.run(chosen, again, limit_s, on_progress)
+        return collector.run(chosen, again, recheck, limit_s, on_progress)
 
 
 def _device(folder: DatasetFolder, name: str | None, target: Target, threads: int) -> Device:
@@ -180,9 +186,14 @@ class _Collector:
         ]
 
     def run(
-        self, measurer: Measurer, again: float, limit_s: float, on_progress: Callable[[CollectProgress], None]
+        self,
+        measurer: Measurer,
+        again: float,
+        recheck: bool,
+        limit_s: float,
+        on_progress: Callable[[CollectProgress], None],
     ) -> Collected:
-        waiting = self._rounds(again)
+        waiting = self._rounds(again, recheck)
         is_complete = False
 
         def next_round() -> Round | None:
@@ -217,14 +228,19 @@ class _Collector:
 
         return Round(found.batch, take, lambda _: job.save())
 
-    def _rounds(self, again: float) -> Iterator[tuple[_Job, _Slice]]:
-        """Of each task what is missing; after that, second measurements."""
+    def _rounds(self, again: float, recheck: bool) -> Iterator[tuple[_Job, _Slice]]:
+        """Of each task what is missing; after that, what is suspicious, and second measurements."""
         for job in self._jobs:
             for found in job.slices():
                 yield job, found
             for found in job.comparison():
                 yield job, found
             job.forget()
+        for job in self._jobs if recheck else ():
+            for found in job.slices_suspicious():
+                yield job, found
+            for found in job.comparison():
+                yield job, found
         for job in self._jobs:
             for found in job.slices_again(again):
                 yield job, found
@@ -278,6 +294,7 @@ class _Job:
         self._late: list[Choice] = []
         self._new: list[tuple[Candidate, str, Measurement]] = []
         self._new_again: list[tuple[int, float | None]] = []
+        self._new_faster: list[tuple[int, float | None]] = []
         self._compared: dict[int, Measurement] = {}
         self._num_again: int | None = None  # second measurements that there will be, once it is known
         self._sketches: list[Sketch] = []
@@ -329,6 +346,18 @@ class _Job:
         candidates = [self.programs.candidate(number) for number in numbers]
         yield _Slice(self._batch(candidates, COMPARED_TURNS), take, adds=False)
 
+    def slices_suspicious(self) -> Iterator[_Slice]:
+        """Programs that took much longer than expected."""
+        suspicious = suspects(self.programs)
+        for start in range(0, len(suspicious), SLICE):
+            yield self._slice_suspicious(suspicious[start : start + SLICE])
+
+    def _slice_suspicious(self, numbers: Sequence[int]) -> _Slice:
+        def take(index: int, measurement: Measurement) -> None:
+            self._new_faster.append((numbers[index], _undisturbed(measurement).latency_s))
+
+        return _Slice(self._batch([self.programs.candidate(number) for number in numbers], TURNS), take, adds=False)
+
     def slices_again(self, share: float) -> Iterator[_Slice]:
         """Some of the programs that ran; the same ones, and more, when there are more programs."""
         drawn = np.random.default_rng([self._seed, _number(self.task)]).random(len(self.programs)) < share
@@ -350,15 +379,17 @@ class _Job:
 
     def save(self) -> None:
         """Write what was measured since."""
-        if not self._new and not self._new_again and not self._compared:
+        if not (self._new or self._new_again or self._new_faster or self._compared):
             return
         candidates, origins, measurements = zip(*self._new, strict=True) if self._new else ((), (), ())
         self.programs = self.programs.with_measured(candidates, origins, measurements).with_again(
             [number for number, _ in self._new_again], [latency_s for _, latency_s in self._new_again]
         )
+        if self._new_faster:
+            self.programs = self.programs.with_faster(*map(list, zip(*self._new_faster, strict=True)))
         if self._compared:
             self.programs = self.programs.with_compared(list(self._compared), list(self._compared.values()))
-        self._new, self._new_again, self._compared = [], [], {}
+        self._new, self._new_again, self._new_faster, self._compared = [], [], [], {}
         self.programs.write(self._part.path, self.task, str(self._context))
 
     def forget(self) -> None:
@@ -406,6 +437,19 @@ class _Job:
                 continue
             for candidate in programs.candidates():
                 yield candidate.trace
+
+
+def suspects(programs: TaskPrograms) -> list[int]:
+    """Programs that took much longer than the analytical model expects, of those that it expects to be fast."""
+    model, expected = AnalyticalModel(), np.full(len(programs), np.nan)
+    for population, numbers in programs.populations():
+        expected[numbers] = np.exp(-model.predict(population))
+    ratios = np.where(programs.is_valid, programs.latencies_s, np.nan) / expected
+    if not np.isfinite(ratios).any():
+        return []
+    is_slow = ratios > SUSPICIOUS * np.nanmedian(ratios)
+    found: list[int] = np.flatnonzero(is_slow & (expected <= LIKED * np.nanmin(expected))).tolist()
+    return found
 
 
 def _undisturbed(measurement: Measurement) -> Measurement:

@@ -146,6 +146,15 @@ class TaskPrograms:
                 again_s[program] = latency_s
         return replace(self, again_s=again_s)
 
+    def with_faster(self, programs: Sequence[int], latencies_s: Sequence[float | None]) -> TaskPrograms:
+        """The same with those latencies that are lower than what is there; then the fastest are to be compared anew."""
+        known_s = self.latencies_s.copy()
+        for program, latency_s in zip(programs, latencies_s, strict=True):
+            if latency_s is not None:
+                known_s[program] = min(known_s[program], latency_s)
+        is_changed = not np.array_equal(known_s, self.latencies_s, equal_nan=True)
+        return replace(self, latencies_s=known_s, num_compared=0) if is_changed else self
+
     def write(self, path: Path, task: Task, context: str) -> None:
         """Put the file of these programs in its place."""
         header = {
