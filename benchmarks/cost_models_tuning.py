@@ -1,7 +1,7 @@
 """`python -m benchmarks.cost_models_tuning`: what networks come to when each cost model guides their tuning.
 
 Table 4 of cost models: a case is a network and a number of trials. Each model is trained on --data without any task of
-the networks, on the device that is at hand, adapts to what is measured, and tunes the network from nothing; then the
+the networks, of all devices or of one, adapts to what is measured, and tunes the network from nothing; then the
 networks of all models run in turns. boosted-trees, analytical and random are not trained: the first learns from the
 trials alone. Every finished case is written to a JSON file at once, and a network that was tuned is not tuned again.
 """
@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import arguments, suite
+from benchmarks.cost_model_cases import MODELS as RANKED
 from benchmarks.cost_model_cases import Case
 from benchmarks.cost_model_runs import Laboratory, Settings
 from benchmarks.machine import describe_machine
@@ -39,17 +40,7 @@ NETWORKS = ("zoo:resnet18", "zoo:mobilenet_v2", "zoo:bert_tiny")
 TRIALS = (32, 64, 300)
 REFERENCE = "boosted-trees"
 UNTRAINED = (REFERENCE, "analytical", "random")
-MODELS = (
-    *UNTRAINED,
-    "mlp",
-    "lstm",
-    "tree-gru",
-    "tlp-published",
-    "tlp",
-    "atformer",
-    "hierarchical",
-    "factor-trees",
-)
+MODELS = tuple(dict.fromkeys([*UNTRAINED, *(model for model in RANKED[1] if ":" not in model)]))
 METHOD = (
     "Each model tunes the network with so many trials in all, from nothing. The networks that come of it run in turns; "
     "`latency` is the median, and the ratios are those of boosted-trees by the model's: above 1 the model is better. "
