@@ -150,9 +150,11 @@ class _Statements:
         """Of values[program, row, number]; programs of one sketch have the same rows."""
         _check_columns(values.shape[2])
         is_statement = (values[:, :, _ESTIMATE] > 0).any(axis=0)
-        rows = values[:, is_statement] + values[:, ~is_statement].sum(axis=1, keepdims=True)
+        others = values[:, ~is_statement].sum(axis=1, keepdims=True)
+        rows = np.empty((len(values), int(is_statement.sum()), values.shape[2] + len(_OWN_COLUMNS)), np.float32)
+        np.add(values[:, is_statement], others, out=rows[:, :, : values.shape[2]])
         programs = np.repeat(np.arange(len(values)), rows.shape[1])
-        return _Statements._of(rows.reshape(-1, values.shape[2]), programs, len(values))
+        return _Statements._of(rows.reshape(-1, rows.shape[2]), programs, len(values))
 
     @staticmethod
     def of_examples(examples: Examples) -> _Statements:
@@ -162,18 +164,22 @@ class _Statements:
         others = np.zeros((len(examples), examples.num_features), np.float32)
         np.add.at(others, programs[~is_statement], examples.values[~is_statement])
         programs = programs[is_statement]
-        return _Statements._of(examples.values[is_statement] + others[programs], programs, len(examples))
+        rows = np.empty((len(programs), examples.num_features + len(_OWN_COLUMNS)), np.float32)
+        np.add(examples.values[is_statement], others[programs], out=rows[:, : examples.num_features])
+        return _Statements._of(rows, programs, len(examples))
 
     @staticmethod
     def _of(rows: NDArray[np.float32], programs: Integers, num_programs: int) -> _Statements:
-        """With columns that say how much of its program a statement is."""
+        """Of rows with room for the columns that say how much of its program a statement is."""
         cycles = np.exp2(rows[:, _ESTIMATE].astype(np.float64)) - 1
         total = np.maximum(np.bincount(programs, cycles, num_programs), np.finfo(np.float64).tiny)[programs]
         share = np.log2(np.maximum(cycles / total, 1e-6))
         counts = np.bincount(programs, minlength=num_programs)[programs]
-        own = np.stack([share, np.log2(1 + total), counts], axis=1)
-        rounded = np.rint(np.concatenate([rows, own], axis=1) * _STEPS) / _STEPS
-        return _Statements(rounded.astype(np.float32), cycles, programs)
+        rows[:, -len(_OWN_COLUMNS) :] = np.stack([share, np.log2(1 + total), counts], axis=1)
+        rows *= _STEPS
+        np.rint(rows, out=rows)
+        rows /= _STEPS
+        return _Statements(rows, cycles, programs)
 
     def corrected(self, logarithms: NDArray[np.float32], num_programs: int) -> Floats:
         """The cycles of programs, with the logarithms of the factors of statements."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from tilewright.measure import Measurement
 from tilewright.records import Record
 
-# A trial that was the best is some percent too fast. A final that is so much slower fell into a moment when something
-# else ran, as on machines that are shared: for a second or two a program takes twice as long.
+# Runs that take so much longer than others of the same program fell into a moment when something else ran, as on
+# machines that are shared: for a second or two a program takes twice as long. A trial that was the best is only some
+# percent too fast.
 _DISTURBED = 1.25
 
 
@@ -29,14 +30,23 @@ class Final:
 def final_of(turns: Measurement) -> Final:
     """The two halves of a comparison, for one of its programs.
 
-    >>> final_of(Measurement("OK", 2.5, (1.0, 4.0, 2.0, 3.0)))
-    Final(compared_s=1.5, measurement=Measurement(status='OK', latency_s=3.5, runs_s=(4.0, 3.0), error='', build_s=0.0))
+    >>> final_of(Measurement("OK", 1.15, (1.0, 1.3, 1.1, 1.2)))
+    Final(compared_s=1.05, measurement=Measurement(status='OK', latency_s=1.25, runs_s=(1.3, 1.2), error='', build_s=0.0))
     """
     if turns.latency_s is None:
         return Final(None, turns)
     choosing_s, telling_s = turns.runs_s[::2], turns.runs_s[1::2]
-    told = replace(turns, latency_s=statistics.median(telling_s), runs_s=telling_s)
-    return Final(statistics.median(choosing_s), told)
+    told = replace(turns, latency_s=_undisturbed_median(telling_s), runs_s=telling_s)
+    return Final(_undisturbed_median(choosing_s), told)
+
+
+def _undisturbed_median(runs_s: Sequence[float]) -> float:
+    """The median of those that nothing disturbed.
+
+    >>> _undisturbed_median([1.0, 2.0, 2.1])
+    1.0
+    """
+    return statistics.median(run_s for run_s in runs_s if run_s <= _DISTURBED * min(runs_s))
 
 
 def fastest_first(turns: Sequence[Measurement]) -> list[int]:

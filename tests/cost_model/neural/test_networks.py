@@ -127,7 +127,7 @@ def test_the_inputs_are_the_programs_and_all_weights(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_an_exported_network_does_not_depend_on_what_was_learned(name: str) -> None:
     """Also where weights are equal, as biases that begin with 0: the compiled network serves all trainings."""
-    model = MODELS[name]
+    model = trained(name)  # which knows its devices
     num_columns = examples_of(model).num_features
     num_rows = model._exported_rows(examples_of(model))
     with seeded(0):

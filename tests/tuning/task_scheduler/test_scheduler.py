@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from tilewright.measure import WARM, Context, Result
 from tilewright.records import latest, read_records
 from tilewright.runtime.build import build
 from tilewright.te import Task
+from tilewright.tuning.rounds import Round
 from tilewright.tuning.task_scheduler import (
     Network,
     NetworkProgress,
@@ -275,6 +277,23 @@ def test_a_final_that_something_disturbed_is_repeated_once(
     assert len(curves.tuners[8].num_finalists) == num_finals
     assert len(curves.tuners[9].num_finalists) == 1
     assert result.latencies_s["net"] == pytest.approx(1.0 + latency_s)
+
+
+def test_a_disturbed_final_is_repeated_before_those_of_lighter_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    curves = Curves({size: lambda n: 1.0 for size in range(8, 16)})
+    scheduler = scheduler_of([network_of("net", {size: 32 - size for size in range(8, 16)})], curves)
+    order: list[int] = []
+    final_round = CurveTuner.final_round
+
+    def noted(tuner: CurveTuner, *arguments: Any) -> Round | None:
+        size = tuner.task.outputs[0].shape[0]
+        tuner.finals = [2.0] if size == 8 and not order else []
+        order.append(size)
+        return final_round(tuner, *arguments)
+
+    monkeypatch.setattr(CurveTuner, "final_round", noted)
+    scheduler.tune(16 * 8)
+    assert order == [8, 9, 10, 11, 8, 12, 13, 14, 15]
 
 
 # --- contexts ---------------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ class Job:
         self.is_exhausted = False
         self.num_open = 0  # trials that are under way
         self._final: Record | None = None
-        self._needs_final = False
+        self.needs_final = False  # whether programs were measured, or disturbed, since the last one
         self._may_repeat_final = True
         self._known_best: list[Record | None] = []
 
@@ -89,7 +89,7 @@ class Job:
     def resume(self, records: Sequence[Record]) -> None:
         """Take up the records of the task. Those that end with a comparison of finalists need none before a trial."""
         self.tuner.resume(records)
-        self._needs_final = bool(records) and records[-1].trace not in {record.trace for record in records[:-1]}
+        self.needs_final = bool(records) and records[-1].trace not in {record.trace for record in records[:-1]}
 
     def round(self, num_trials: int, log: RecordLog | None, on_trial: Callable[[Measurement], None]) -> Round | None:
         """The next trials; None, from then on, if there are no more."""
@@ -101,23 +101,23 @@ class Job:
         found = self.tuner.round(num_trials, log, take)
         self.is_exhausted = found is None
         if found is not None:
-            self._needs_final = self._may_repeat_final = True
+            self.needs_final = self._may_repeat_final = True
             self.num_open += len(found.batch.traces)
         return found
 
     def final_round(self, log: RecordLog | None) -> Round | None:
         """Settles which program is the best, and how fast it is; None where that is settled, or nothing ran."""
-        best = self.best
-        if best is None or not self._needs_final:
+        best, is_needed = self.best, self.needs_final
+        self.needs_final = False
+        if best is None or not is_needed:
             return None
-        self._needs_final = False
         num_close = sum(record.rank_s <= _CLOSE * best.rank_s for record in self.tuner.records)
         return self.tuner.final_round(min(num_close + 1, _MAX_FINALISTS), _FINAL_TURNS, log, self._settle)
 
     def _settle(self, best: Record) -> None:
-        """A final that something disturbed is repeated once, after those of the other tasks."""
+        """A final that something disturbed is repeated once, after some of other tasks."""
         self._final = best
-        self._needs_final = self._may_repeat_final and is_disturbed(best, self.tuner.records)
+        self.needs_final = self._may_repeat_final and is_disturbed(best, self.tuner.records)
         self._may_repeat_final = False
 
     def standing(self, slopes: Sequence[float], round_size: int, patience_trials: float) -> Standing:

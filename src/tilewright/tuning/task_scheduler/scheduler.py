@@ -6,7 +6,7 @@ import copy
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -35,6 +35,8 @@ _PATIENCE_TRIALS = 5 * ROUND_SIZE
 _FINAL_SHARE = 0.1
 _FINAL_S = 0.7
 _MOST_FINAL_SHARE = 0.2
+# What disturbed a final is over after so many others, perhaps.
+_FINALS_BETWEEN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +207,8 @@ class _Run:
         """A first round for every task, the heaviest first; then as the strategy says; then the finals."""
         self.untouched = deque(job for job in self._by_share() if not job.num_trials)
         measure_rounds(measurer, self._next_round)
-        for _ in range(2):  # the second time those that were disturbed
-            finals = iter(self._by_share())
-            measure_rounds(measurer, partial(self._next_final, finals))
+        for _ in range(2):  # the second time those that were disturbed and have not been repeated
+            measure_rounds(measurer, partial(self._next_final, deque(self._by_share()), []))
 
     def result(self) -> NetworksResult:
         if not any(job.best for job in self.jobs):
@@ -247,10 +248,16 @@ class _Run:
                 return found
         return None
 
-    def _next_final(self, jobs: Iterator[Job]) -> Round | None:
-        for job in jobs:
-            has_time = self.budget_s is None or self.elapsed_s < self.budget_s
-            if has_time and (found := job.final_round(self.log)) is not None:
+    def _next_final(self, waiting: deque[Job], done: list[Job]) -> Round | None:
+        """The heaviest first; one that was disturbed again after a few others, before the lighter ones."""
+        while self.budget_s is None or self.elapsed_s < self.budget_s:
+            again = next((job for job in done[:-_FINALS_BETWEEN] if job.needs_final), None)
+            if again is None and not waiting:
+                return None
+            job = again or waiting.popleft()
+            done.append(job)
+            found = job.final_round(self.log)
+            if found is not None:
                 return found
         return None
 
