@@ -40,7 +40,7 @@ TURNS = 2
 """In so many turns each of them is timed."""
 NUM_COMPARED, COMPARED_WITHIN, COMPARED_TURNS = 8, 1.25, 3
 """So many of the fastest programs of a task, none slower than so many times the best, are timed again in turns."""
-SUSPICIOUS, LIKED = 1.4, 2.0
+SUSPICIOUS, LIKED = 1.15, 2.0
 """A program is suspicious if it takes so many times what the analytical model expects of it beside the others, and the
 model expects at most so many times what it expects of the best: models would like it, and be wrong."""
 SHARED = "shared"
