@@ -56,7 +56,7 @@ class FactorTrees(CostModel):
     encoder: ClassVar[Encoder] = _ENCODER
 
     num_rounds: int = 60
-    trees_in_round: int = 4
+    trees_in_round: int = 2
     learning_rate: float = 0.1
     max_depth: int = 6
     max_bins: int = 64
