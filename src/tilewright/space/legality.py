@@ -25,7 +25,7 @@ _MAX_LOCAL_BYTES = 64 << 20
 
 
 def is_legal(schedule: Schedule, num_rows: int, target: Target) -> npt.NDArray[np.bool_]:
-    """For each candidate: whether its register tiles fit, its tiles waste little, and its code and buffers are short."""
+    """For each candidate: whether its register tiles fit, its tiles waste little, its code and buffers are short."""
     legal = np.ones(num_rows, dtype=bool)
     for stage in schedule.active_stages:
         if stage.reduction is not None:

@@ -1,0 +1,40 @@
+"""Spaces that a person writes. Read `definition.py` first; `x86.py` has examples."""
+
+from tilewright.space.templates.definition import MAX_STRUCTURES, Template, template
+from tilewright.space.templates.knobs import Knobs
+from tilewright.space.templates.loading import find_template, load_template
+from tilewright.space.templates.registry import (
+    register_template,
+    registered_sketches,
+    space_of,
+    unregister_template,
+)
+from tilewright.space.templates.stages import (
+    inline_cheap,
+    main_stage,
+    pack_constants,
+    pack_operand,
+    padding_of,
+    tile_loops,
+    with_result,
+)
+
+__all__ = [
+    "MAX_STRUCTURES",
+    "Knobs",
+    "Template",
+    "find_template",
+    "inline_cheap",
+    "load_template",
+    "main_stage",
+    "pack_constants",
+    "pack_operand",
+    "padding_of",
+    "register_template",
+    "registered_sketches",
+    "space_of",
+    "template",
+    "tile_loops",
+    "unregister_template",
+    "with_result",
+]
