@@ -18,8 +18,8 @@ def operator_of(task: Task) -> str | None:
     """One of `OPERATORS`; None where the task's heaviest reduction is something else, or there is none.
 
     A sum of products of two tensors: a convolution adds an axis of the result and one of the sum in an index, in as
-    many indices as it has dimensions; a depthwise one has an axis of the result in both factors and sums over nothing
-    else; a product has no such index, and where an axis of the result is in both factors it is one of a batch.
+    many indices as it has dimensions; a depthwise one sums over nothing else; a product has no such index, and where an
+    axis of the result is in both factors it is one of a batch.
 
     >>> from tilewright import te
     >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((8, 5), name="B")
@@ -35,15 +35,13 @@ def operator_of(task: Task) -> str | None:
     assert isinstance(stage.body, Reduce)
     windows = [index for read in reads for index in read.indices if len({a.is_reduce for a in _axes(index)}) == 2]
     first, second = ({axis for index in read.indices for axis in _axes(index)} for read in reads)
-    in_windows = {axis for index in windows for axis in _axes(index)}
     shared = [axis for axis in longer(stage.axes) if axis in first & second]
-    summed = [axis for axis in longer(stage.body.axes) if axis in first & second and axis not in in_windows]
     if not windows:
-        num_axes = len(stage.axes) - len(shared)
-        return ("batch_matmul" if shared else "matmul") if summed and num_axes > 1 else None
-    if not shared:
-        return _CONVOLUTIONS.get(len(windows))
-    return "depthwise" if len(windows) == 2 and not summed else None
+        num_own = len(stage.axes) - len(shared)
+        return None if num_own < 2 else "batch_matmul" if shared else "matmul"
+    if len(stage.body.axes) == len(windows):
+        return "depthwise" if len(windows) == 2 else None
+    return None if shared else _CONVOLUTIONS.get(len(windows))
 
 
 def main_reduction(task: Task) -> Tensor | None:

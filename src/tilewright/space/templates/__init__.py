@@ -10,17 +10,21 @@ from tilewright.space.templates.registry import (
     unregister_template,
 )
 from tilewright.space.templates.stages import (
+    PADDINGS,
     inline_cheap,
     main_stage,
     pack_constants,
     pack_operand,
+    pad,
     padding_of,
     tile_loops,
+    vector_width,
     with_result,
 )
 
 __all__ = [
     "MAX_STRUCTURES",
+    "PADDINGS",
     "Knobs",
     "Template",
     "find_template",
@@ -29,6 +33,7 @@ __all__ = [
     "main_stage",
     "pack_constants",
     "pack_operand",
+    "pad",
     "padding_of",
     "register_template",
     "registered_sketches",
@@ -36,5 +41,6 @@ __all__ = [
     "template",
     "tile_loops",
     "unregister_template",
+    "vector_width",
     "with_result",
 ]

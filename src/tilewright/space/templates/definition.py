@@ -201,7 +201,7 @@ def _content(sketch: Sketch) -> object:
 def _hint(error: Exception, schedule: Schedule) -> str:
     """What to do where the template used the extent of a loop as if it were one number."""
     is_open = any(isinstance(extent, np.ndarray) for extent in schedule.extents.values())
-    if not is_open or not isinstance(error, ValueError | TypeError):
+    if not is_open or not isinstance(error, ValueError | TypeError) or "array" not in str(error):
         return ""
     return (
         "\nThe extent of a loop that a knob decides is open while the template runs: let a knobs.choice decide what "

@@ -8,6 +8,10 @@ from tilewright.errors import ScheduleError
 from tilewright.schedule import Loop, Schedule, Stage
 from tilewright.space.analysis import fusible_consumer, is_padding, is_strictly_inlinable, longer, row_axis
 from tilewright.space.rules.packing import packable
+from tilewright.space.vector_loops import widest_legal
+from tilewright.target import Target
+
+PADDINGS = ("whole", "in_tiles", "inline")
 
 
 def main_stage(s: Schedule) -> Stage:
@@ -24,14 +28,16 @@ def padding_of(s: Schedule, stage: Stage) -> Stage | None:
     return next((source for source in sources if not source.is_placeholder and is_padding(source)), None)
 
 
-def pad(padding: Stage, loop: Loop | None) -> None:
-    """Pad in vectors: all at once on threads, or inside a loop of the stage that needs it, as much as an iteration."""
-    *_, first, last = padding.loops
-    padding.vectorize(last)
-    if loop is not None:
+def pad(padding: Stage, how: str, loop: Loop) -> None:
+    """Pad as one of `PADDINGS`: all before anything else, in each iteration of a loop what that reads, or inline."""
+    if how == "inline":
+        padding.compute_inline()
+        return
+    padding.vectorize(padding.loops[-1])
+    if how == "in_tiles":
         padding.compute_at(loop.stage, loop)
     else:
-        padding.parallel(padding.loops[1] if len(padding.loops) > 2 else first)
+        padding.parallel(padding.fuse(*padding.loops[:2]))
 
 
 def inline_cheap(s: Schedule) -> None:
@@ -63,6 +69,12 @@ def tile_loops(sums: Stage, stage: Stage) -> tuple[list[Loop], Loop, Loop]:
         row = next(axis for axis in reversed(sums.axes) if axis is not lane)
     loop_of = dict(zip(sums.axes, stage.loops, strict=False))
     return [loop for axis, loop in loop_of.items() if axis not in (row, lane)], loop_of[row], loop_of[lane]
+
+
+def vector_width(sums: Stage, target: Target) -> int:
+    """How many results are computed at a time: a vector, or as much of one as wastes little of the last axis."""
+    *_, lane = longer(sums.axes) or sums.axes
+    return widest_legal(lane.extent, target.lanes(sums.tensor.dtype))
 
 
 def pack_constants(sums: Stage) -> None:

@@ -10,6 +10,7 @@ from tilewright.schedule import Schedule
 from tilewright.space.templates.definition import template
 from tilewright.space.templates.knobs import Knobs
 from tilewright.space.templates.stages import (
+    PADDINGS,
     inline_cheap,
     main_stage,
     pack_constants,
@@ -17,6 +18,7 @@ from tilewright.space.templates.stages import (
     pad,
     padding_of,
     tile_loops,
+    vector_width,
     with_result,
 )
 
@@ -29,7 +31,7 @@ def matmul(s: Schedule, knobs: Knobs) -> None:
     """A blocked product: blocks of rows and columns on threads, of depth in the cache, tiles of them in registers."""
     inline_cheap(s)
     sums, out = with_result(s, main_stage(s))
-    lanes = knobs.target.lanes(sums.tensor.dtype)
+    lanes = vector_width(sums, knobs.target)
     others, i, j = tile_loops(sums, out)
     j, lane = out.split(j, lanes)
     rows = knobs.split("rows", i, 3, max_inner=_MAX_ROWS, policy="any")
@@ -63,7 +65,7 @@ def batch_matmul(s: Schedule, knobs: Knobs) -> None:
     """A product of each batch: batches and blocks of rows on threads, tiles of rows by vectors in registers."""
     inline_cheap(s)
     sums, out = with_result(s, main_stage(s))
-    lanes = knobs.target.lanes(sums.tensor.dtype)
+    lanes = vector_width(sums, knobs.target)
     batch, i, j = tile_loops(sums, out)
     j, lane = out.split(j, lanes)
     rows = knobs.split("rows", i, 3, max_inner=_MAX_ROWS, policy="any")
@@ -95,7 +97,7 @@ def conv2d(s: Schedule, knobs: Knobs) -> None:
     inline_cheap(s)
     padding = padding_of(s, main_stage(s))
     sums, out = with_result(s, main_stage(s))
-    lanes = knobs.target.lanes(sums.tensor.dtype)
+    lanes = vector_width(sums, knobs.target)
     n, y, x, f = out.loops
     f, lane = out.split(f, lanes)
     y0, y1 = out.split(y, knobs.split("lines", y, 2, policy="any"))
@@ -119,7 +121,7 @@ def conv2d(s: Schedule, knobs: Knobs) -> None:
     sums.vectorize(lane)
     pack_constants(sums)
     if padding is not None:
-        pad(padding, band if knobs.choice("pad_in_bands", [False, True]) else None)
+        pad(padding, knobs.choice("padding", PADDINGS), band)
 
 
 @template
@@ -128,10 +130,11 @@ def depthwise(s: Schedule, knobs: Knobs) -> None:
     inline_cheap(s)
     padding = padding_of(s, main_stage(s))
     sums, out = with_result(s, main_stage(s))
+    lanes = vector_width(sums, knobs.target)
     n, y, x, c = out.loops
     y0, y1 = out.split(y, knobs.split("lines", y, 2, policy="any"))
     x0, x1 = out.split(x, knobs.split("pixels", x, 2, max_inner=8, policy="any"))
-    c, lane = out.split(c, knobs.target.lanes(sums.tensor.dtype))
+    c, lane = out.split(c, lanes)
     c0, c1 = out.split(c, knobs.split("vectors", c, 2, max_inner=_MAX_VECTORS, policy="any"))
     out.reorder(n, y0, c0, y1, x0, x1, c1, lane)
     band = out.fuse(n, y0)
@@ -142,7 +145,7 @@ def depthwise(s: Schedule, knobs: Knobs) -> None:
 
     sums.compute_at(out, x0)
     n, y, x, c, r, q = sums.loops
-    c, lane = sums.split(c, knobs.target.lanes(sums.tensor.dtype))
+    c, lane = sums.split(c, lanes)
     sums.reorder(n, y, r, q, x, c, lane)
     sums.unroll(x)
     sums.unroll(c)
@@ -150,4 +153,4 @@ def depthwise(s: Schedule, knobs: Knobs) -> None:
     if knobs.choice("unroll_window", [False, True]):
         sums.unroll(q)
     if padding is not None:
-        pad(padding, band if knobs.choice("pad_in_bands", [False, True]) else None)
+        pad(padding, knobs.choice("padding", PADDINGS), band)
