@@ -18,8 +18,8 @@ def operator_of(task: Task) -> str | None:
     """One of `OPERATORS`; None where the task's heaviest reduction is something else, or there is none.
 
     A sum of products of two tensors: a convolution adds an axis of the result and one of the sum in an index, in as
-    many indices as it has dimensions; a depthwise one sums over nothing else; a product has no such index, and where an
-    axis of the result is in both factors it is one of a batch.
+    many indices as it has dimensions, and sums over one axis more; a depthwise one sums over nothing else. A product
+    has no such index, and where an axis of the result is in both factors it is one of a batch.
 
     >>> from tilewright import te
     >>> A, B = te.placeholder((4, 8), name="A"), te.placeholder((8, 5), name="B")
@@ -41,7 +41,8 @@ def operator_of(task: Task) -> str | None:
         return None if num_own < 2 else "batch_matmul" if shared else "matmul"
     if len(stage.body.axes) == len(windows):
         return "depthwise" if len(windows) == 2 else None
-    return None if shared else _CONVOLUTIONS.get(len(windows))
+    is_plain = not shared and len(stage.body.axes) == len(windows) + 1
+    return _CONVOLUTIONS.get(len(windows)) if is_plain else None
 
 
 def main_reduction(task: Task) -> Tensor | None:

@@ -12,7 +12,7 @@ from tilewright.cost_model import CostModel, Dataset, create, names
 from tilewright.cost_model.neural.inference import choose_engine, reference_engine
 from tilewright.features import create_encoder, encoder_names
 from tilewright.search.registry import STRATEGIES
-from tilewright.space import Population, Sketch
+from tilewright.space import Candidate, Population, Sketch
 from tilewright.space.templates import x86
 from tilewright.testing.search_checks import near_the_middle
 from tilewright.workloads import parse
@@ -61,7 +61,7 @@ def test_every_cost_model_learns_from_them_and_scores_them(name: str) -> None:
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy_searches_them(name: str) -> None:
     search = STRATEGIES[name]().begin(SKETCHES[:2], near_the_middle, OPTIONS.target, seed=0)
-    seen = set()
+    seen: set[Candidate] = set()
     for _ in range(3):
         found = search.ask(8)
         assert len(found) == 8

@@ -98,24 +98,24 @@ def conv2d(s: Schedule, knobs: Knobs) -> None:
     padding = padding_of(s, main_stage(s))
     sums, out = with_result(s, main_stage(s))
     lanes = vector_width(sums, knobs.target)
-    n, y, x, f = out.loops
+    *n, y, x, f = out.loops
     f, lane = out.split(f, lanes)
     y0, y1 = out.split(y, knobs.split("lines", y, 2, policy="any"))
     x0, x1 = out.split(x, knobs.split("pixels", x, 2, max_inner=_MAX_ROWS, policy="any"))
     f0, f1, f2 = out.split(f, knobs.split("vectors", f, 3, max_inner=_MAX_VECTORS, policy="any"))
     shared = knobs.reorder("shared", [y0, f0])
-    out.reorder(n, *shared, f1, y1, x0, x1, f2, lane)
-    band = out.fuse(n, *shared)
+    out.reorder(*n, *shared, f1, y1, x0, x1, f2, lane)
+    band = out.fuse(*n, *shared)
     out.parallel(band)
     out.unroll(x1)
     out.unroll(f2)
     out.vectorize(lane)
 
     sums.compute_at(out, x0)
-    n, y, x, f, r, q, c = sums.loops
+    *n, y, x, f, r, q, c = sums.loops
     c0, c1 = sums.split(c, knobs.split("depth", c, 2))
     f, lane = sums.split(f, lanes)
-    sums.reorder(n, y, c0, r, q, c1, x, f, lane)
+    sums.reorder(*n, y, c0, r, q, c1, x, f, lane)
     sums.unroll(x)
     sums.unroll(f)
     sums.vectorize(lane)
@@ -131,22 +131,22 @@ def depthwise(s: Schedule, knobs: Knobs) -> None:
     padding = padding_of(s, main_stage(s))
     sums, out = with_result(s, main_stage(s))
     lanes = vector_width(sums, knobs.target)
-    n, y, x, c = out.loops
+    *n, y, x, c = out.loops
     y0, y1 = out.split(y, knobs.split("lines", y, 2, policy="any"))
     x0, x1 = out.split(x, knobs.split("pixels", x, 2, max_inner=8, policy="any"))
     c, lane = out.split(c, lanes)
     c0, c1 = out.split(c, knobs.split("vectors", c, 2, max_inner=_MAX_VECTORS, policy="any"))
-    out.reorder(n, y0, c0, y1, x0, x1, c1, lane)
-    band = out.fuse(n, y0)
+    out.reorder(*n, y0, c0, y1, x0, x1, c1, lane)
+    band = out.fuse(*n, y0)
     out.parallel(band)
     out.unroll(x1)
     out.unroll(c1)
     out.vectorize(lane)
 
     sums.compute_at(out, x0)
-    n, y, x, c, r, q = sums.loops
+    *n, y, x, c, r, q = sums.loops
     c, lane = sums.split(c, lanes)
-    sums.reorder(n, y, r, q, x, c, lane)
+    sums.reorder(*n, y, r, q, x, c, lane)
     sums.unroll(x)
     sums.unroll(c)
     sums.vectorize(lane)
