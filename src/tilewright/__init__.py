@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tilewright.runtime import Kernel
     from tilewright.runtime.build import build
     from tilewright.schedule import Schedule, Trace
+    from tilewright.space import Template, register_template, template, unregister_template
     from tilewright.target import Target
     from tilewright.te import Task
     from tilewright.tuning.tuner import TuneResult, tune
@@ -50,6 +51,7 @@ __all__ = [
     "ScheduleError",
     "Target",
     "Task",
+    "Template",
     "TilewrightError",
     "Trace",
     "TuneResult",
@@ -58,9 +60,12 @@ __all__ = [
     "UsageError",
     "__version__",
     "build",
+    "register_template",
     "te",
+    "template",
     "tune",
     "tune_network",
+    "unregister_template",
 ]
 
 _HOME = {
@@ -69,12 +74,16 @@ _HOME = {
     "Schedule": "tilewright.schedule",
     "Target": "tilewright.target",
     "Task": "tilewright.te",
+    "Template": "tilewright.space",
     "Trace": "tilewright.schedule",
     "TuneResult": "tilewright.tuning.tuner",
     "TunedNetwork": "tilewright.network",
     "build": "tilewright.runtime.build",
+    "register_template": "tilewright.space",
+    "template": "tilewright.space",
     "tune": "tilewright.tuning.tuner",
     "tune_network": "tilewright.network",
+    "unregister_template": "tilewright.space",
 }
 
 # What runs the networks of cost models.

@@ -14,7 +14,7 @@ from tests.schedule.programs import gemm_relu
 from tilewright.errors import ScheduleError
 from tilewright.ir import lower
 from tilewright.schedule import Schedule, Step, Trace
-from tilewright.schedule.steps import CacheWriteStep, ComputeAtStep, FuseStep, SplitStep, UnrollStep
+from tilewright.schedule.steps import CacheWriteStep, ComputeAtStep, FuseStep, RFactorStep, SplitStep
 from tilewright.testing.programs import FAMILIES, random_task
 from tilewright.testing.schedules import random_schedule
 
@@ -176,7 +176,7 @@ def test_equal_steps_have_equal_hashes_and_survive_pickling() -> None:
                 ComputeAtStep("C", "D", "i"),
                 CacheWriteStep("D"),
                 ComputeAtStep("D.cache", "C", "i"),
-                UnrollStep("C", "k"),
+                RFactorStep("C", "k"),
             ],
             "D is computed inside loop i, and nothing reads it there",
         ),

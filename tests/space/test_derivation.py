@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -9,7 +10,16 @@ from tilewright import te
 from tilewright.errors import ScheduleError
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import UnrollStep, VectorizeStep
-from tilewright.space import DEFAULT_RULES, Rule, SketchState, SpaceOptions, derive, open_split, plain_schedule
+from tilewright.space import (
+    DEFAULT_RULES,
+    Population,
+    Rule,
+    SketchState,
+    SpaceOptions,
+    derive,
+    open_split,
+    plain_schedule,
+)
 from tilewright.space.knob import Decision, TileKnob
 from tilewright.te import Task
 from tilewright.tuning.untuned import default_trace
@@ -55,9 +65,10 @@ class Failing(Rule):
 
 
 class UnrollsTooMuch(Rule):
-    """Gives a sketch whose middle choice can be applied and others cannot."""
+    """Gives a sketch whose middle choice is legal and whose others are not."""
 
     name = "unrolls_too_much"
+    is_exclusive = True
 
     def matches(self, state: SketchState, stage: Stage) -> bool:
         return True
@@ -91,7 +102,6 @@ def steps_of(task: Task, *rules: Rule) -> list[tuple[str, ...]]:
         Failing(ScheduleError("no such loop")),
         Failing(AssertionError()),
         Failing(IndexError("list index out of range")),
-        UnrollsTooMuch(),
         VectorizesOuter(),
     ],
 )
@@ -100,6 +110,12 @@ def test_a_rule_that_fails_costs_its_own_sketches_alone(rule: Rule, caplog: pyte
     assert steps_of(task, rule, *DEFAULT_RULES) == steps_of(task, *DEFAULT_RULES)
     assert len(caplog.records) == 1, "those who look for it are told"
     caplog.clear()
+
+
+def test_a_sketch_that_is_illegal_for_some_rows_costs_these_rows() -> None:
+    (sketch,) = derive(scaled(), OPTIONS, [UnrollsTooMuch()])
+    rows = Population(sketch, np.arange(3)[:, None])
+    assert rows.legal(OPTIONS.target).tolist() == [False, True, False]
 
 
 def test_a_task_whose_rules_all_fail_has_the_plain_program(caplog: pytest.LogCaptureFixture) -> None:

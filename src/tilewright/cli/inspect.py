@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.cli import network, profile, workload
 from tilewright.cli.inspect_compiled import describe_file
+from tilewright.cli.inspect_template import describe_knob, describe_template
 from tilewright.cli.open_network import describe_open
 from tilewright.cli.run import check_compiled, print_profile, random_inputs, session_of
 from tilewright.errors import OpenDimensionsError, UsageError
@@ -15,13 +16,13 @@ from tilewright.errors import OpenDimensionsError, UsageError
 if TYPE_CHECKING:
     from tilewright.partition import Partition
     from tilewright.schedule import Schedule, Stage
-    from tilewright.space import Knob, Sketch
+    from tilewright.space import Sketch, SpaceOptions
     from tilewright.te import Task
     from tilewright.tuning.task_scheduler import WeightedTask
 
 # Enough candidates to see which extents differ.
 _NUM_SAMPLES = 64
-_OF_WORKLOADS = ("sketches", "ir", "llvm", "asm")
+_OF_WORKLOADS = ("sketches", "template", "ir", "llvm", "asm")
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,6 +39,12 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     network.add_shape_argument(parser)
     parser.add_argument("--tasks", action="store_true", help="the tasks of a model, each with how often it is run")
     profile.add_arguments(parser)
+    parser.add_argument(
+        "--template",
+        metavar="FILE.py:NAME",
+        help="the space of a template, a function that FILE.py decorates with @tw.template, in place of the derived "
+        "one: its sketches, knobs, and a program of each. The file is run",
+    )
     parser.add_argument("--sketches", action="store_true", help="the sketches, each with its loop nest and knobs")
     parser.add_argument("--ir", action="store_true", help="the schedule and the loop nest that it is lowered to")
     parser.add_argument("--llvm", action="store_true", help="the LLVM IR that code generation starts from")
@@ -48,6 +55,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
 def run(arguments: argparse.Namespace) -> None:
     """Print the parts that are asked for."""
     from tilewright import workloads
+    from tilewright.space import SpaceOptions
     from tilewright.target import Target
 
     profile.check_arguments(arguments)
@@ -66,12 +74,25 @@ def run(arguments: argparse.Namespace) -> None:
             )
     task = workloads.parse(arguments.workload)
     print(describe(task))
-    if arguments.sketches:
-        target, threads = Target.parse(arguments.target), workload.num_threads(arguments)
-        for sketch in workload.sketches_of(task, target, threads):
-            print(f"\n{describe_sketch(sketch)}")
+    sketches: list[Sketch] = []
+    if arguments.sketches or arguments.template:
+        options = SpaceOptions(Target.parse(arguments.target), workload.num_threads(arguments))
+        sketches = _print_space(arguments.template, task, options)
     if arguments.ir or arguments.llvm or arguments.asm:
-        _print_program(arguments)
+        _print_program(arguments, sketches if arguments.template else [])
+
+
+def _print_space(template: str | None, task: Task, options: SpaceOptions) -> list[Sketch]:
+    from tilewright.space import find_template, space_of
+
+    if template is None:
+        sketches = space_of(task, options)
+        print("".join(f"\n{describe_sketch(sketch)}\n" for sketch in sketches), end="")
+        return sketches
+    found = find_template(template)
+    sketches = found.sketches(task, options)
+    print(f"\n{describe_template(found, sketches)}")
+    return sketches
 
 
 def _print_compiled(arguments: argparse.Namespace) -> None:
@@ -163,7 +184,7 @@ def describe_sketch(sketch: Sketch) -> str:
     lines += [f"  {line}" for line in structure(sketch)]
     lines.append("  knobs")
     width = max((len(knob.name) for knob in sketch.knobs), default=0)
-    lines += [f"    {knob.name:<{width}}  {_describe_knob(knob)}" for knob in sketch.knobs]
+    lines += [f"    {knob.name:<{width}}  {describe_knob(knob)}" for knob in sketch.knobs]
     return "\n".join(lines)
 
 
@@ -197,18 +218,12 @@ def _add_stage(schedule: Schedule, stage: Stage, depth: int, lines: list[str]) -
     lines.append(f"{'  ' * depth}{stage.name}[{axes}] from {', '.join(sources)}")
 
 
-def _describe_knob(knob: Knob) -> str:
-    middle = knob.table[knob.cardinality // 2]
-    example = " x ".join(map(str, middle)) if len(middle) > 1 else str(middle[0])
-    return f"{knob.kind}, {knob.cardinality} choices, such as {example}"
-
-
-def _print_program(arguments: argparse.Namespace) -> None:
+def _print_program(arguments: argparse.Namespace, sketches: Sequence[Sketch]) -> None:
     from tilewright.codegen import compile_schedule
     from tilewright.codegen.native import assembly, optimized_ir
     from tilewright.ir import format_nest
 
-    program = workload.choose(arguments)
+    program = workload.choose(arguments, sketches)
     schedule = program.schedule
     compiled = compile_schedule(schedule, program.target, program.threads)
     print(f"\n# {program.origin}")

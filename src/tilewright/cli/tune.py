@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tilewright.cli import network
+from tilewright.cli import network, template
 from tilewright.cli.status_line import StatusLine
 from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
@@ -58,6 +58,12 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         metavar="S",
         help="evolutionary (default), random, or the file of a strategy",
     )
+    template.add_argument(
+        parser,
+        "search the space of a template, a function that FILE.py decorates with @tw.template, and nothing else; with "
+        "OPERATOR=, such as conv2d=, its programs next to those that are derived, for the tasks of that operator (may "
+        "be repeated). The file is run",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--context",
@@ -85,12 +91,15 @@ def run(arguments: argparse.Namespace) -> None:
     if network.is_network(arguments.workload):
         from tilewright.cli import tune_network
 
-        tune_network.run(arguments)
+        template.check_operators(arguments)
+        with template.registered(arguments.template):
+            tune_network.run(arguments)
         return
     for option in ("shape", "output", "objective", "required_ms"):
         if getattr(arguments, option):
             raise UsageError(f"--{option.replace('_', '-')} is for models, and {arguments.workload} is a workload")
-    _tune_workload(arguments)
+    with template.registered(arguments.template):
+        _tune_workload(arguments)
 
 
 def _tune_workload(arguments: argparse.Namespace) -> None:
@@ -114,6 +123,7 @@ def _tune_workload(arguments: argparse.Namespace) -> None:
             cost_model=arguments.cost_model,
             budget_s=parse_time(arguments.budget),
             workload=arguments.workload,
+            template=template.only_template(arguments),
             context=arguments.context or "warm",
             on_progress=display.show,
         )

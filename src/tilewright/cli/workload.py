@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,15 +40,18 @@ class WorkloadProgram:
         return self.trace.apply(self.task)
 
 
-def choose(arguments: argparse.Namespace) -> WorkloadProgram:
-    """The program that the arguments of `add_arguments` ask for."""
+def choose(arguments: argparse.Namespace, sketches: Sequence[Sketch] = ()) -> WorkloadProgram:
+    """The program that the arguments of `add_arguments` ask for; an untuned one is of the sketches if there are any."""
     from tilewright import workloads
     from tilewright.target import Target
-    from tilewright.tuning.untuned import default_trace
+    from tilewright.tuning.untuned import default_trace, search_untuned
 
     task, target = workloads.parse(arguments.workload), Target.parse(arguments.target)
     threads = num_threads(arguments)
-    if arguments.records is None:
+    if arguments.records is None and sketches:
+        trace = search_untuned(sketches).trace
+        origin = "the best of the template by the cost model that ships; nothing was measured"
+    elif arguments.records is None:
         trace = default_trace(task, target, threads)
         origin = "the best by the cost model that ships; nothing was measured"
     else:
@@ -60,13 +64,6 @@ def num_threads(arguments: argparse.Namespace) -> int:
     from tilewright.target import checked_threads
 
     return checked_threads(arguments.threads, "--threads")
-
-
-def sketches_of(task: Task, target: Target, threads: int) -> list[Sketch]:
-    """The space that tuning searches."""
-    from tilewright.space import SpaceOptions, derive
-
-    return derive(task, SpaceOptions(target, threads))
 
 
 def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple[Trace, str]:

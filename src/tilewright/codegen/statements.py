@@ -26,14 +26,12 @@ from tilewright.ir import (
     used_variables,
     written_buffers,
 )
-from tilewright.schedule import PARALLEL, UNROLL, VECTORIZE, identity
+from tilewright.schedule import MAX_STATEMENTS, PARALLEL, UNROLL, VECTORIZE, identity
 from tilewright.target import Target
 from tilewright.te import DTYPES, Const, Select, Var
 from tilewright.te.index import Interval
 
-# LLVM's time grows faster than straight code does: what stays within these takes seconds, twice as much takes minutes.
-# Programs of the search space have at most about 3,500 statements and 24,000 instructions.
-MAX_STATEMENTS = 8192
+# Of all statements. Programs of the search space have at most about 3,500 statements and 24,000 instructions.
 MAX_INSTRUCTIONS = 40_000
 
 

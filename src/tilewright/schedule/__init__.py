@@ -5,6 +5,8 @@ from tilewright.schedule.bounds import Range, enclosing_loops, required_region
 from tilewright.schedule.cutting import MAX_COPIES, MAX_PIECES, copies_left, is_cut, may_be_cut
 from tilewright.schedule.loop import (
     MAX_LANES,
+    MAX_STATEMENTS,
+    MAX_UNROLL,
     PARALLEL,
     SERIAL,
     STRIP_LANES,
@@ -29,6 +31,8 @@ __all__ = [
     "MAX_COPIES",
     "MAX_LANES",
     "MAX_PIECES",
+    "MAX_STATEMENTS",
+    "MAX_UNROLL",
     "MOVE",
     "NEST",
     "PARALLEL",

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import enclosing_loops
-from tilewright.schedule.loop import DONE, PARALLEL, UNROLL, VECTORIZE, Loop
+from tilewright.schedule.loop import DONE, MAX_UNROLL, PARALLEL, UNROLL, VECTORIZE, Loop
 from tilewright.schedule.stage import Stage
 from tilewright.schedule.values import global_values, loop_var
 from tilewright.te import Binary, Const, Expr, Unary, Var, children, substitute, visit
@@ -25,6 +25,7 @@ def check_legal(schedule: Schedule) -> None:
         around = enclosing_loops(stage)
         _check_variables(stage, around)
         _check_annotations(around, stage)
+        _check_unrolled(stage)
     for stage in schedule.active_stages:
         _check_layout(schedule, stage)
 
@@ -99,3 +100,12 @@ def _check_annotations(around: list[Loop], stage: Stage) -> None:
                 raise ScheduleError(f"a parallel loop cannot run inside a loop that is {DONE[kind]}; reorder the loops")
     if VECTORIZE in [loop.annotation for loop in around]:
         raise ScheduleError(f"{stage.name} is attached inside a vectorized loop; attach it further out")
+
+
+def _check_unrolled(stage: Stage) -> None:
+    """A loop is short enough to be written out. Which candidates of a population are, `space/legality.py` says."""
+    for loop in stage.leaves:
+        if loop.annotation == UNROLL and isinstance(loop.extent, int) and loop.extent > MAX_UNROLL:
+            raise ScheduleError(
+                f"loop {loop.name} has {loop.extent} iterations; at most {MAX_UNROLL} unroll; split it first"
+            )

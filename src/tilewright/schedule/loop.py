@@ -22,6 +22,9 @@ DONE = {SERIAL: "serial", PARALLEL: "parallel", VECTORIZE: "vectorized", UNROLL:
 
 # Lowering cuts a vectorized loop of more than MAX_LANES iterations into vectors of STRIP_LANES.
 MAX_LANES, STRIP_LANES = 64, 32
+# How often a loop may run that is written out, and to how many statements all of a kernel may be.
+# LLVM's time grows faster than straight code does: what stays within these takes seconds, twice as much takes minutes.
+MAX_UNROLL, MAX_STATEMENTS = 1024, 8192
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -143,7 +143,7 @@ class Schedule:
 
         before = self._snapshot()
         try:
-            made = step.apply(self)
+            made = self.decided(step).apply(self)
             self._changed()
             check_legal(self)
         except ScheduleError as error:
@@ -151,6 +151,10 @@ class Schedule:
             raise ScheduleError(f"{step}: {error}\nThe loop nest as it stands:\n{self}") from None
         self.steps = (*self.steps, step)
         return made
+
+    def decided(self, step: Step) -> Step:
+        """The step as it is applied; a schedule that leaves decisions open, as that of a template, has numbers here."""
+        return step
 
     def replay(self, steps: Iterable[Step]) -> None:
         """Apply many steps, checked once at the end: faster than one by one. On an error the schedule is of no use."""

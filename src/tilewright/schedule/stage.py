@@ -137,17 +137,18 @@ class Stage:
 
     # --- the primitives: each builds a step, and the schedule applies it ------------------------------------------
 
-    def split(self, loop: Loop | str, factors: Extent | Sequence[Extent]) -> tuple[Loop, ...]:
+    def split(self, loop: Loop | str, *factors: Extent | Sequence[Extent]) -> tuple[Loop, ...]:
         """Split a loop into nested loops; `factors` are the extents of the inner ones, outermost first.
 
+        They are given one by one or as a list.
         Rewrite: `for i in 20` with factors [2, 4] -> `for i.0 in 3: for i.1 in 2: for i.2 in 4`. A last spatial tile
         that does not fit is shifted inwards; a reduction skips what is beyond its end.
         Checks: the loop is a leaf without attached stages, factors are at least 1.
         """
         from tilewright.schedule.steps import SplitStep
 
-        many = tuple(factors) if isinstance(factors, list | tuple) else (factors,)
-        return self.schedule.apply(SplitStep(self.name, self._own(loop), many))  # type: ignore[return-value]
+        many = [part for given in factors for part in (given if isinstance(given, list | tuple) else (given,))]
+        return self.schedule.apply(SplitStep(self.name, self._own(loop), tuple(many)))  # type: ignore[return-value]
 
     def fuse(self, *loops: Loop | str) -> Loop:
         """Run neighbouring loops as one.

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
 
 Made: TypeAlias = "tuple[Loop, ...] | Loop | Stage | None"
-MAX_UNROLL = 1024
 # The value of a loop is a nested expression of the splits and fusions of its stage.
 MAX_RELATIONS = 100
 MAX_NAME_LENGTH = 1000
@@ -293,11 +292,7 @@ class UnrollStep(Step):
     loop: str
 
     def apply(self, schedule: Schedule) -> None:
-        loop = _annotate(schedule, self.stage, self.loop, UNROLL)
-        if np.any(np.asarray(loop.extent) > MAX_UNROLL):
-            raise ScheduleError(
-                f"loop {loop.name} has {loop.extent} iterations; at most {MAX_UNROLL} unroll; split it first"
-            )
+        _annotate(schedule, self.stage, self.loop, UNROLL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -80,6 +80,19 @@ def _add_undivided(index: Expr, found: set[Var]) -> None:
             _add_undivided(part, found)
 
 
+def row_axis(stage: Stage) -> Axis | None:
+    """The axis of a register tile's rows: the last one along which a vector of an operand serves again.
+
+    None where no axis but that of the vectors is longer than one.
+    """
+    if not longer(stage.axes):
+        return None
+    *others, lane = longer(stage.axes)
+    served = [reused for reused in (reused_axes(stage, read) for read in stage.reads) if lane not in reused]
+    rows = [axis for axis in others if any(axis in reused for reused in served)]
+    return (rows or others)[-1] if others else None
+
+
 def lane_axis(stage: Stage, target: Target) -> Axis | None:
     """Of a reduction, the spatial axis along which vectors of results read what lies side by side in memory.
 

@@ -24,7 +24,7 @@ from tilewright.te import Task
 _LOGGER = logging.getLogger(__name__)
 
 # What a rule raises whose picture of the loops is wrong.
-_MISFITS = (ScheduleError, AssertionError, LookupError, ValueError)
+MISFITS = (ScheduleError, AssertionError, LookupError, ValueError)
 _NUM_CANDIDATES_TO_TRY = 4
 # How many states are followed: two products in a chain have 16, and each more would multiply them, and the time to look
 # at them, by four. Each step of a derivation takes the longer the more stages there are.
@@ -76,7 +76,7 @@ def _applied(rule: Rule, state: SketchState, name: str) -> list[SketchState] | N
     stage = state.stage(name)
     try:
         return rule.apply(state, stage) if rule.matches(state, stage) else None
-    except _MISFITS as error:
+    except MISFITS as error:
         _LOGGER.debug("rule %s failed at stage %s of task %s: %r", rule.name, name, state.task.name, error)
         return None
 
@@ -86,7 +86,7 @@ def _finished(state: SketchState, name: str) -> Sketch | None:
     try:
         sketch = Sketch(state.task, annotate(state).steps, state.options, name)
         _ = sketch.sample(np.random.default_rng(0), _NUM_CANDIDATES_TO_TRY).schedule
-    except _MISFITS as error:
+    except MISFITS as error:
         _LOGGER.debug("a sketch of task %s cannot be applied: %r", state.task.name, error)
         return None
     return sketch

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.errors import ScheduleError
+from tilewright.errors import ScheduleError, UsageError
 from tilewright.schedule import Extent
 
 IntArray = npt.NDArray[np.int64]
@@ -150,6 +150,12 @@ class Decision:
     def value(self, choice: int) -> int:
         """The number for one choice."""
         return math.prod(self.knob.table[choice, list(self.columns)].tolist())
+
+    def __mul__(self, other: object) -> Decision:
+        """The product of two numbers of one knob."""
+        if not isinstance(other, Decision) or other.knob is not self.knob:
+            raise UsageError(f"{self} is multiplied by {other}; a decision is multiplied by another of its own knob")
+        return Decision(self.knob, (*self.columns, *other.columns))
 
     def __str__(self) -> str:
         return f"{self.knob.name}{list(self.columns)}"

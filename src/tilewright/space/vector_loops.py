@@ -37,10 +37,10 @@ def lane_knob(stage: Stage, axis: Axis, options: SpaceOptions) -> VectorKnob:
     fitting = {width for width in widths if covers_within(axis.extent, width, options.max_waste)}
     if axis.extent <= MAX_LANES:
         fitting.add(axis.extent)
-    return _knob(stage, axis.name, sorted(fitting) or [_widest_legal(axis.extent, lanes)])
+    return _knob(stage, axis.name, sorted(fitting) or [widest_legal(axis.extent, lanes)])
 
 
-def _widest_legal(extent: int, lanes: int) -> int:
+def widest_legal(extent: int, lanes: int) -> int:
     """As much of a vector as wastes no more than any candidate may."""
     while not covers_within(extent, lanes, MAX_STAGE_WASTE):
         lanes //= 2

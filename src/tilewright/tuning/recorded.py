@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from tilewright.cost_model import Dataset
 from tilewright.records import Record, group_by_task, in_names_of, latest, read_records, read_tasks
 from tilewright.schedule import Trace
-from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, derive
+from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, space_of
 from tilewright.target import Target
 from tilewright.te import Task
 
 
 def read_dataset(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) -> Dataset:
-    """The measured programs of a record file that are in the spaces of its tasks, as `rules` derive them."""
+    """The measured programs of a record file that are in the spaces of its tasks, as tuning would search them."""
     return dataset_of(read_records(path), read_tasks(path), rules)
 
 
@@ -28,7 +28,7 @@ def dataset_of(records: Iterable[Record], tasks: Mapping[str, Task], rules: Sequ
         task = tasks.get(key.task)
         if task is None:
             continue
-        sketches = derive(task, SpaceOptions(Target.parse(key.target), key.threads), rules)
+        sketches = space_of(task, SpaceOptions(Target.parse(key.target), key.threads), rules)
         known = [(candidate_of(record.trace, sketches), record) for record in latest(in_names_of(task, group))]
         found = [(candidate, record.latency_s) for candidate, record in known if candidate is not None]
         dataset = dataset.with_trials(

@@ -30,7 +30,7 @@ from tilewright.runtime import Kernel
 from tilewright.runtime.build import build
 from tilewright.schedule import Trace
 from tilewright.search import SearchStrategy, find_strategy
-from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, derive
+from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, Template, find_template, space_of
 from tilewright.target import Target, checked_threads
 from tilewright.te import Task
 from tilewright.tuning.finals import fastest_first, final_of, is_disturbed
@@ -107,6 +107,7 @@ def tune(
     budget_s: float | None = None,
     workload: str = "",
     rules: Sequence[Rule] = DEFAULT_RULES,
+    template: Template | str | None = None,
     context: Context | str = WARM,
     measure: MeasureOptions | None = None,
     measurer: Measurer | None = None,
@@ -118,9 +119,10 @@ def tune(
     run that was interrupted goes on where it stopped. `cost_model` is a name ("default" is the model that
     ships; boosted-trees learns from the task alone), the path of a saved model, or a model. One that ships or was saved
     adapts to the task, and never changes. `search` is a name (evolutionary or random), the path of a file, or a
-    `SearchStrategy`. Constants are warm, or as cold as `context` says, such as "cold-8M": see
-    `tilewright.measure.Context`. `measure` has the options of measuring on this machine; a `measurer` measures
-    elsewhere.
+    `SearchStrategy`. With a `template`, or where one is as "file.py:name", the space is that of the template alone;
+    otherwise it is what `rules` derive, and the registered templates that match the task. Constants are warm, or as
+    cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`. `measure` has the options of measuring
+    on this machine; a `measurer` measures elsewhere.
     """
     num_trials = whole_number("trials", trials, least=1)
     log = None if records is None else RecordLog(file_path("records", records))
@@ -134,6 +136,7 @@ def tune(
         cost_model=cost_model,
         search=search,
         rules=[instance("a rule", rule, Rule) for rule in instance("rules", rules, Sequence)],
+        template=template,
         workload=instance("workload", workload, str),
         context=Context.of(context),
     )
@@ -156,6 +159,7 @@ class Tuner:
         cost_model: CostModel | str | os.PathLike[str] = DEFAULT,
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
         rules: Sequence[Rule] = DEFAULT_RULES,
+        template: Template | str | None = None,
         workload: str = "",
         context: Context = WARM,
     ) -> None:
@@ -167,12 +171,20 @@ class Tuner:
         self.workload = workload
         self.context = context.of_task(task)
         self.options = SpaceOptions(target, threads)
-        self.sketches = derive(task, self.options, rules)
+        self.template = None if template is None else find_template(template)
+        self.sketches = self._space(rules)
         self.scoring = Scoring(find(cost_model, seed), str(self.context))
         self.strategy = find_strategy(search).begin(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
         self._num_open = 0  # trials that are under way
         self.started_s = time.monotonic()
+
+    def _space(self, rules: Sequence[Rule]) -> list[Sketch]:
+        if self.template is None:
+            return space_of(self.task, self.options, rules)
+        if list(rules) != list(DEFAULT_RULES):
+            raise UsageError("rules derive a space, and template= is a space already; give one of both")
+        return self.template.sketches(self.task, self.options)
 
     def run(
         self,
@@ -271,10 +283,15 @@ class Tuner:
         return search_untuned(self.sketches, model=self.scoring.drafting)
 
     def _untuned(self) -> list[Candidate]:
-        """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own."""
+        """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own.
+
+        But a template is all that is searched.
+        """
         untuned = self.untuned.trace
         candidate = candidate_of(untuned, self.sketches)
         if candidate is None:
+            if self.template is not None:
+                return []
             alone = Sketch(self.task, untuned.steps, self.options, "plain")
             self.sketches.append(alone)
             self.strategy.add(alone)

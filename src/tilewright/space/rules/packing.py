@@ -12,10 +12,10 @@ from tilewright.te import collect_reads
 def pack_variants(state: SketchState, name: str) -> list[SketchState]:
     """The tiled stage with its constants packed ahead of time; and with the other operand packed, or not."""
     state = _inline_operands(state, name)
-    for step in _packable(state, name, ahead_of_time=True):
+    for step in packable(state.stage(name), ahead_of_time=True):
         state = state.add(step)
     variants = [state]
-    for step in _packable(state, name, ahead_of_time=False):
+    for step in packable(state.stage(name), ahead_of_time=False):
         packed = state.add(step)
         panel = packed.newest
         variants.append(
@@ -37,13 +37,14 @@ def _inline_operands(state: SketchState, name: str) -> SketchState:
         state = state.add(*(ComputeInlineStep(source.name) for source in inlinable))
 
 
-def _packable(state: SketchState, name: str, ahead_of_time: bool) -> list[PackStep]:
+def packable(stage: Stage, ahead_of_time: bool) -> list[PackStep]:
     """Packs of inputs where the vector lanes run along them and they are read again for other axes.
 
     Only a constant of which nothing else is read can be packed ahead of time.
     """
-    stage = state.stage(name)
-    lane = longer(stage.axes)[-1]
+    if not longer(stage.axes):
+        return []
+    *_, lane = longer(stage.axes)
     found = []
     for tensor in dict.fromkeys(read.tensor for read in stage.reads):
         if not tensor.is_placeholder:
@@ -54,7 +55,7 @@ def _packable(state: SketchState, name: str, ahead_of_time: bool) -> list[PackSt
         for place, read in enumerate(reads):
             reused = reused_axes(stage, read)
             if reused and lane not in reused and not any(map(collect_reads, read.indices)):
-                found.append(PackStep(tensor.name, name, place if len(reads) > 1 else None))
+                found.append(PackStep(tensor.name, stage.name, place if len(reads) > 1 else None))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.schedule import Stage
-from tilewright.space.analysis import longer, reused_axes
+from tilewright.space.analysis import longer, row_axis
 from tilewright.space.knob import TileKnob, UnrollKnob
 from tilewright.space.options import SpaceOptions
 from tilewright.space.tile_tables import divisors, exact_tilings, tilings
@@ -31,7 +31,7 @@ def spatial_knobs(stage: Stage, num_levels: int, options: SpaceOptions) -> dict[
 def _register_tile_sizes(stage: Stage, options: SpaceOptions) -> dict[Axis, tuple[int, ...]]:
     """What the innermost tile may be along each axis."""
     *others, last = longer(stage.axes)
-    rows = _row_axis(stage, others, last)
+    rows = row_axis(stage)
     sizes: dict[Axis, tuple[int, ...]] = {}
     for axis in others:
         few = (1, 2, axis.extent) if axis.extent <= _SHORT else (1, 2)
@@ -39,13 +39,6 @@ def _register_tile_sizes(stage: Stage, options: SpaceOptions) -> dict[Axis, tupl
     lanes = options.target.lanes(stage.tensor.dtype)
     sizes[last] = tuple(n * lanes for n in _VECTORS if n * lanes <= last.extent) or (last.extent,)
     return sizes
-
-
-def _row_axis(stage: Stage, others: list[Axis], lane: Axis) -> Axis | None:
-    """The axis of the register tile's rows: the last one along which a vector of an operand serves again."""
-    served = [reused for reused in (reused_axes(stage, read) for read in stage.reads) if lane not in reused]
-    rows = [axis for axis in others if any(axis in reused for reused in served)]
-    return (rows or others)[-1] if others else None
 
 
 def reduce_knobs(stage: Stage, num_levels: int) -> dict[Axis, TileKnob]:
