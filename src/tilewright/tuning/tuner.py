@@ -117,8 +117,8 @@ def tune(
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
     run that was interrupted goes on where it stopped. `cost_model` is a name ("default" is the model that
     ships; boosted-trees learns from the task alone), the path of a saved model, or a model. One that ships or was saved
-    adapts to the task, and never changes. `search` is a name (evolutionary or random), the path of a file, or a
-    `SearchStrategy`. Constants are warm, or as cold as `context` says, such as "cold-8M": see
+    adapts to the task, and never changes. `search` is a name of `tilewright.search.STRATEGIES`, such as annealing,
+    the path of a file, or a `SearchStrategy`. Constants are warm, or as cold as `context` says, such as "cold-8M": see
     `tilewright.measure.Context`. `measure` has the options of measuring on this machine; a `measurer` measures
     elsewhere.
     """
@@ -212,7 +212,8 @@ class Tuner:
             if candidate is not None:
                 found.append((record, candidate))
         warn_of_unusable(unusable)
-        self._learn([candidate for _, candidate in found], [record.latency_s for record, _ in found])
+        latencies_s = [record.latency_s for record, _ in found]
+        self._learn([candidate for _, candidate in found], latencies_s, [record.runs_s for record, _ in found])
 
     def _why_not(self, record: Record) -> TilewrightError | None:
         """Why the program of a record, which is none of the space, does not apply to the task."""
@@ -244,7 +245,8 @@ class Tuner:
             on_trial(measurement)
 
         def finish(measurements: Sequence[Measurement]) -> None:
-            self._learn(candidates, [measurement.latency_s for measurement in measurements])
+            latencies_s = [measurement.latency_s for measurement in measurements]
+            self._learn(candidates, latencies_s, [measurement.runs_s for measurement in measurements])
 
         return Round(batch, take, finish)
 
@@ -347,9 +349,11 @@ class Tuner:
     def _is_over(self, budget_s: float | None) -> bool:
         return budget_s is not None and time.monotonic() - self.started_s >= budget_s
 
-    def _learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
+    def _learn(
+        self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None], runs_s: Sequence[Sequence[float]]
+    ) -> None:
         if candidates:
-            self.strategy.tell(candidates, latencies_s)
+            self.strategy.tell(candidates, latencies_s, runs_s)
             if self.strategy.uses_scores:
                 self.scoring.learn(candidates, latencies_s)
 
