@@ -2,11 +2,13 @@
 
 from tilewright.search.annealing import SimulatedAnnealing
 from tilewright.search.base import Scorer, SearchStrategy
+from tilewright.search.best import Best
 from tilewright.search.coordinate_descent import CoordinateDescent
 from tilewright.search.diversity import choose_diverse
 from tilewright.search.evolutionary import EvolutionarySearch
 from tilewright.search.genetic import GeneticSearch
 from tilewright.search.grid import GridSearch
+from tilewright.search.options import number, share, whole
 from tilewright.search.random import RandomSearch
 from tilewright.search.registry import STRATEGIES, find_strategy, load_strategy
 from tilewright.search.scored import ScoredSearch
@@ -14,6 +16,7 @@ from tilewright.search.tpe import TPESearch
 
 __all__ = [
     "STRATEGIES",
+    "Best",
     "CoordinateDescent",
     "EvolutionarySearch",
     "GeneticSearch",
@@ -27,4 +30,7 @@ __all__ = [
     "choose_diverse",
     "find_strategy",
     "load_strategy",
+    "number",
+    "share",
+    "whole",
 ]

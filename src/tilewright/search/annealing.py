@@ -30,7 +30,7 @@ class SimulatedAnnealing(ScoredSearch):
     """
 
     chains: int = whole(128)
-    steps: int = whole(8)
+    steps: int = whole(6)
     tries: int = whole(8)
     early_stop: int = whole(3)
     """After so many steps without one better than the batch's best so far the round ends."""
@@ -109,4 +109,4 @@ class SimulatedAnnealing(ScoredSearch):
 def _spread(scores: FloatArray) -> float:
     """How far the half in the middle is apart; 1 where all are alike, as before anything was learned."""
     low, high = np.quantile(scores, [0.25, 0.75]).tolist()
-    return high - low if high > low else 1.0
+    return (high - low) or float(scores.std()) or 1.0

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 # Student's t of which 5 % lie outside on both sides together, by degrees of freedom.
-_DEGREES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 30, 60, 120)
-_CRITICAL = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.228, 2.179, 2.131, 2.086, 2.042, 2.000, 1.980)
+_CRITICAL = {math.inf: 1.960, 30: 2.042, 10: 2.228, 6: 2.447, 4: 2.776, 3: 3.182, 2: 4.303, 1.5: 6.017, 1: 12.706}
 
 
 def is_faster(runs_s: Sequence[float], than_s: Sequence[float]) -> bool:
@@ -26,4 +25,10 @@ def is_faster(runs_s: Sequence[float], than_s: Sequence[float]) -> bool:
     if gained_s <= 0 or first + second == 0:
         return gained_s > 0
     degrees = (first + second) ** 2 / (first**2 / (len(runs_s) - 1) + second**2 / (len(than_s) - 1))
-    return gained_s / math.sqrt(first + second) > float(np.interp(degrees, _DEGREES, _CRITICAL))
+    return gained_s / math.sqrt(first + second) > _critical(degrees)
+
+
+def _critical(degrees: float) -> float:
+    """Between the entries its logarithm is nearly a line over 1 / degrees."""
+    inverse, logarithms = ([1 / degrees for degrees in _CRITICAL], np.log(list(_CRITICAL.values())))
+    return math.exp(np.interp(1 / degrees, inverse, logarithms))
