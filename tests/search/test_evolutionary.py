@@ -25,7 +25,7 @@ def near(population: Population) -> npt.NDArray[np.float64]:
 
 
 def test_evolution_climbs_above_random_candidates() -> None:
-    evolved = EvolutionarySearch(population=256, random_share=0.0).begin(SKETCHES, near, TARGET).ask(8)
+    evolved = EvolutionarySearch(population=256, epsilon=0.0).begin(SKETCHES, near, TARGET).ask(8)
     random = RandomSearch().begin(SKETCHES, near, TARGET).ask(256)
     scores = [[float(near(Population.of([c]))[0]) for c in found] for found in (evolved, random)]
     assert np.mean(scores[0]) > max(scores[1])

@@ -39,6 +39,11 @@ class TestEveryKind:
         assert ((found >= 0) & (found < knob.cardinality)).all()
         assert (found != choices).all() == (knob.cardinality > 1)
 
+    def test_all_neighbours_are_those_that_are_drawn(self, knob: Knob) -> None:
+        for choice in (0, knob.cardinality - 1):
+            drawn = knob.neighbours(np.random.default_rng(0), np.full(1000, choice))
+            assert set(knob.all_neighbours(choice).tolist()) == set(drawn.tolist()) - {choice}
+
     def test_neighbours_lie_no_further_than_other_choices_do_on_average(self, knob: Knob) -> None:
         choices = all_choices(knob, times=100)
         neighbours = knob.neighbours(np.random.default_rng(0), choices)

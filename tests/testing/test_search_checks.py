@@ -31,7 +31,12 @@ class Careless(SearchStrategy):
 
 
 class Deaf(RandomSearch):
-    def tell(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
+    def tell(
+        self,
+        candidates: Sequence[Candidate],
+        latencies_s: Sequence[float | None],
+        runs_s: Sequence[Sequence[float]] | None = None,
+    ) -> None:
         pass
 
 

@@ -18,6 +18,7 @@ from tilewright.errors import NoValidCandidateError, TilewrightError
 from tilewright.measure import Context, MeasureOptions
 from tilewright.records import RecordLog, fastest, latest, read_records
 from tilewright.schedule import Trace
+from tilewright.search import STRATEGIES
 from tilewright.space import Population, plain_schedule
 from tilewright.target import Target
 from tilewright.te import Task
@@ -166,7 +167,7 @@ def test_nothing_valid_says_how_often_and_why() -> None:
     assert "this compiler builds nothing" in str(error.value)
 
 
-@pytest.mark.parametrize("search", ["evolutionary", "random"])
+@pytest.mark.parametrize("search", STRATEGIES)
 def test_a_space_without_legal_candidates_leaves_the_plain_program(
     monkeypatch: pytest.MonkeyPatch, search: str
 ) -> None:

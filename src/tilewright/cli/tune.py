@@ -56,7 +56,8 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         "--search",
         default="evolutionary",
         metavar="S",
-        help="evolutionary (default), random, or the file of a strategy",
+        help="evolutionary (default), annealing, genetic, coordinate-descent, tpe, grid, random, or the file of a "
+        "strategy",
     )
     template.add_argument(
         parser,

@@ -6,50 +6,37 @@ Each generation is scored as a whole, parents are drawn by their rank, and child
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import numpy as np
 
-from tilewright.search.base import FloatArray, SearchStrategy
+from tilewright.search.base import FloatArray
+from tilewright.search.best import Best
 from tilewright.search.operators import crossover, mutate, relocate
+from tilewright.search.options import share, whole
+from tilewright.search.scored import ScoredSearch
 from tilewright.space import Candidate, Population, Sketch
-
-_MAX_TRIES = 20
 
 
 @dataclass(kw_only=True, eq=False)
-class EvolutionarySearch(SearchStrategy):
+class EvolutionarySearch(ScoredSearch):
     """Ansor's search: random and measured candidates evolve under the cost model's scores."""
 
-    population: int = 2048
-    generations: int = 3
-    random_share: float = 0.05
-    measured_share: float = 0.2
-    crossover_share: float = 0.15
-    relocate_share: float = 0.05
-    min_parents: int = 32
+    population: int = whole(2048)
+    generations: int = whole(3)
+    measured_share: float = share(0.2)
+    crossover_share: float = share(0.15)
+    relocate_share: float = share(0.05)
+    min_parents: int = whole(32)
 
     def ask(self, n: int) -> list[Candidate]:
         pools = self._first_generation()
-        best = _Best(self.seen, 4 * n)
-        best.offer(pools)
+        best = Best(self.seen, 4 * n)
+        _offer(best, pools)
         for _ in range(self.generations):
             pools = self._next_generation(pools)
-            best.offer(pools)
-        ranked = best.candidates if self.measured else _spread(best.candidates, n // 2)
-        chosen = self.take_new(ranked, n - round(self.random_share * n))
-        return chosen + self._random(n - len(chosen))
-
-    def _random(self, n: int) -> list[Candidate]:
-        found: list[Candidate] = []
-        for _ in range(_MAX_TRIES * len(self.sketches)):
-            if len(found) >= n:
-                break
-            sketch = self.sketches[int(self.rng.integers(len(self.sketches)))]
-            found += self.take_new(self.random_legal(sketch, 2), n - len(found))
-        return found
+            _offer(best, pools)
+        return self.batch(best, n)
 
     def _pool(self, population: Population) -> _Pool:
         """The legal ones of the candidates, which are looked at once for both, and their scores."""
@@ -63,11 +50,11 @@ class EvolutionarySearch(SearchStrategy):
 
         There are more of them in the first round, when nothing else is known.
         """
-        share = self.population // len(self.sketches) // (2 if self.measured else 1)
+        num = self.population // len(self.sketches) // (2 if self.measured else 1)
         best = [candidate for candidate, _ in self.measured[: max(8, len(self.measured) // 4)]]
         pools = []
         for sketch in self.sketches:
-            parts = [sketch.sample(self.rng, share), sketch.sample_plain(self.rng, share)]
+            parts = [sketch.sample(self.rng, num), sketch.sample_plain(self.rng, num)]
             own = [candidate for candidate in best if candidate.sketch is sketch]
             if own:
                 measured = Population.of(own)
@@ -124,15 +111,6 @@ def _weights_by_rank(scores: FloatArray) -> FloatArray:
     return weights
 
 
-def _spread(candidates: Sequence[Candidate], num: int) -> list[Candidate]:
-    """The candidates, best first; but the first `num` go round the sketches, so that each has its best among them."""
-    by_sketch: dict[Sketch, list[Candidate]] = {}
-    for candidate in candidates:
-        by_sketch.setdefault(candidate.sketch, []).append(candidate)
-    rounds = [candidate for turn in zip_longest(*by_sketch.values()) for candidate in turn if candidate is not None]
-    return list(dict.fromkeys([*rounds[:num], *candidates]))
-
-
 @dataclass(frozen=True, slots=True)
 class _Pool:
     """Candidates of one sketch and what the cost model thinks of them."""
@@ -141,22 +119,6 @@ class _Pool:
     scores: FloatArray
 
 
-class _Best:
-    """The best candidates offered so far that were never given."""
-
-    def __init__(self, given: Set[Candidate], size: int) -> None:
-        self.given = given
-        self.size = size
-        self.scores: dict[Candidate, float] = {}
-
-    def offer(self, pools: list[_Pool]) -> None:
-        for pool in pools:
-            first = np.argsort(-pool.scores)[: self.size]
-            for candidate, score in zip(pool.population[first], pool.scores[first].tolist(), strict=True):
-                if candidate not in self.given:
-                    self.scores[candidate] = score
-
-    @property
-    def candidates(self) -> list[Candidate]:
-        """Best first."""
-        return sorted(self.scores, key=lambda candidate: -self.scores[candidate])
+def _offer(best: Best, pools: list[_Pool]) -> None:
+    for pool in pools:
+        best.offer(pool.population, pool.scores)

@@ -1,4 +1,4 @@
-"""The operators of evolutionary search, each on a whole population.
+"""The operators of the searches that change candidates, each on a whole population.
 
 Mutation changes a knob to a neighbouring choice; relocation moves candidates to a sketch that computes some stage
 elsewhere; crossover takes whole stages from one parent or the other.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tilewright.search.points import IntArray, Points, kinds, num_choices
 from tilewright.space import Population, Sketch
 
 _SECOND_CHANGE = 0.4
@@ -60,3 +61,18 @@ def _is_sibling(sketch: Sketch, other: Sketch) -> bool:
     if sketch is other or [knob.name for knob in sketch.knobs] != [knob.name for knob in other.knobs]:
         return False
     return all(np.array_equal(a.table, b.table) for a, b in zip(sketch.knobs, other.knobs, strict=True))
+
+
+def change_sketch(rng: np.random.Generator, points: Points) -> Points:
+    """Each point in a random sketch: with its choices where that has the same ones, and random ones elsewhere."""
+    kind_of = kinds(points.sketches)
+    owners = rng.integers(0, len(points.sketches), len(points))
+    is_other = kind_of[owners] != kind_of[points.owners]
+    drawn = random_rows(rng, points.sketches, owners)
+    return Points(points.sketches, owners, np.where(is_other[:, None], drawn, points.rows))
+
+
+def random_rows(rng: np.random.Generator, sketches: Sequence[Sketch], owners: IntArray) -> IntArray:
+    """Random choices for points of these owners, legal or not."""
+    sizes = num_choices(sketches)[owners]
+    return (rng.random(sizes.shape) * sizes).astype(np.int64)

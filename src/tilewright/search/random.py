@@ -25,4 +25,4 @@ class RandomSearch(SearchStrategy):
                 found += self.take_new(self.random_legal(sketch, share), n - len(found))
             if len(found) >= n:
                 break
-        return found
+        return found + self.remaining(n - len(found))

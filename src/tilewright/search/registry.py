@@ -6,18 +6,30 @@ The file of a strategy is JSON that a person writes: `{"search": "evolutionary",
 from __future__ import annotations
 
 import json
-import math
 import os
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from tilewright.errors import UsageError
+from tilewright.search.annealing import SimulatedAnnealing
 from tilewright.search.base import SearchStrategy
+from tilewright.search.coordinate_descent import CoordinateDescent
 from tilewright.search.evolutionary import EvolutionarySearch
+from tilewright.search.genetic import GeneticSearch
+from tilewright.search.grid import GridSearch
+from tilewright.search.options import check_options, defaults_of
 from tilewright.search.random import RandomSearch
+from tilewright.search.tpe import TPESearch
 
-STRATEGIES: dict[str, type[SearchStrategy]] = {"evolutionary": EvolutionarySearch, "random": RandomSearch}
+STRATEGIES: dict[str, type[SearchStrategy]] = {
+    "evolutionary": EvolutionarySearch,
+    "annealing": SimulatedAnnealing,
+    "genetic": GeneticSearch,
+    "coordinate-descent": CoordinateDescent,
+    "tpe": TPESearch,
+    "grid": GridSearch,
+    "random": RandomSearch,
+}
 
 _EXAMPLE = '{"search": "evolutionary", "options": {"population": 512}}'
 
@@ -58,20 +70,13 @@ def load_strategy(path: str | os.PathLike[str]) -> SearchStrategy:
     name, options = content["search"], content.get("options", {})
     if not isinstance(name, str) or name not in STRATEGIES:
         raise UsageError(f"a search strategy is one of {', '.join(STRATEGIES)}, got {name!r} in {what}")
-    return STRATEGIES[name](**_checked(STRATEGIES[name](), options, what))
+    return STRATEGIES[name](**_checked(STRATEGIES[name], options, what))
 
 
-def _checked(made: SearchStrategy, options: object, what: str) -> dict[str, Any]:
-    """The options, if the strategy has them and each is a number such as its own."""
-    known = {option.name: getattr(made, option.name) for option in fields(made) if option.init}
+def _checked(kind: type[SearchStrategy], options: object, what: str) -> dict[str, Any]:
+    """The options, if the strategy has them and each is in its range."""
+    known = defaults_of(kind)
     if not isinstance(options, dict) or not set(options) <= set(known):
-        raise UsageError(
-            f"the options of {type(made).__name__} are {', '.join(known) or 'none'}; got {options!r} in {what}"
-        )
-    for name, value in options.items():
-        whole = isinstance(known[name], int)
-        is_number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value) or value < 0 or (value > 1 if not whole else value < 1):
-            rule = "a whole number from 1 on" if whole else "a number from 0 to 1"
-            raise UsageError(f"{name} is {rule}, got {value!r} in {what}; its default is {known[name]}")
+        raise UsageError(f"the options of {kind.__name__} are {', '.join(known) or 'none'}; got {options!r} in {what}")
+    check_options(kind, options, f" in {what}")
     return options

@@ -75,6 +75,13 @@ class Knob(ABC):
         counts = starts[choices + 1] - starts[choices]
         return neighbours[starts[choices] + (rng.random(len(choices)) * counts).astype(np.int64)]
 
+    def all_neighbours(self, choice: int) -> IntArray:
+        """All choices that lie near this one; none of the only choice."""
+        starts, neighbours = self._neighbours
+        found = neighbours[starts[choice] : starts[choice + 1]]
+        others: IntArray = found[found != choice]
+        return others
+
     @cached_property
     def _neighbours(self) -> tuple[IntArray, IntArray]:
         """A list of neighbours for each choice, one behind the other, and where each list begins."""

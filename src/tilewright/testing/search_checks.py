@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -84,13 +85,24 @@ class SearchChecks(ABC):
         search.tell(told, [None] * 32)
         assert not set(told) & set(search.ask(32))
 
-    @pytest.mark.parametrize("latency_s", [None, 1e-3])
+    @pytest.mark.parametrize("latency_s", [None, float("inf"), 1e-3])
     def test_it_goes_on_when_all_fail_and_when_all_are_alike(self, latency_s: float | None) -> None:
         search = self.begin(large_space(self.target), near_the_middle, seed=1)
         for _ in range(3):
             found = search.ask(8)
             assert len(found) == 8
-            search.tell(found, [latency_s] * 8)
+            search.tell(found, [latency_s] * 8, [[] if latency_s is None else [latency_s] * 3] * 8)
+
+    def test_rounds_may_overlap(self) -> None:
+        search = self.begin(large_space(self.target), near_the_middle, seed=1)
+        under_way = search.ask(8)
+        found = list(under_way)
+        for _ in range(3):
+            more = search.ask(8)
+            search.tell(under_way, [1e-3 + number * 1e-5 for number in range(8)])
+            found += more
+            under_way = more
+        assert len(set(found)) == 32
 
     @pytest.mark.parametrize("latency_s", [None, 1e-3])
     def test_a_space_of_one_program_is_given_once(self, latency_s: float | None) -> None:
@@ -111,6 +123,27 @@ class SearchChecks(ABC):
         assert not more
         assert len(found) == len(set(found)) <= sum(sketch.cardinality for sketch in sketches)
         assert len(found) > 4
+
+    def test_asking_for_more_than_there_is_gives_all(self) -> None:
+        sketches = small_space(self.target)
+        everything = {c for sketch in sketches for c in all_of(sketch) if Population.of([c]).legal(self.target).all()}
+        search = self.begin(sketches, near_the_middle, seed=1)
+        search.tell(search.ask(3), [1e-3, None, 2e-3])
+        assert len(search.seen | set(search.ask(1000))) == len(everything) > 4
+        assert search.ask(1) == []
+
+    def test_sketches_may_have_other_knobs_or_none(self) -> None:
+        sketches = unequal_sketches(self.target)
+        search = self.begin(sketches, all_alike, seed=1)
+        found: set[Candidate] = set()
+        for _ in range(6):
+            more = search.ask(8)
+            assert all(Population.of([candidate]).legal(self.target).all() for candidate in more)
+            assert not found & set(more)
+            found.update(more)
+            search.tell(more, [1e-3 + sum(candidate.row) * 1e-5 for candidate in more])
+        assert len(found) == 48
+        assert {candidate.sketch for candidate in found} == set(sketches)
 
     def test_a_space_without_legal_programs_has_none_to_give(self) -> None:
         assert self.begin([without_legal_programs(self.target)], near_the_middle, seed=1).ask(4) == []
@@ -154,6 +187,18 @@ def single_program(target: Target) -> list[Sketch]:
     x = te.placeholder((4, 4), name="X")
     task = te.Task([x], te.compute((4, 4), lambda i, j: x[i, j] + 1.0, name="Y"))
     return derive(task, SpaceOptions(target, threads=2))
+
+
+def all_of(sketch: Sketch) -> list[Candidate]:
+    """Every candidate, legal or not."""
+    return [Candidate(sketch, row) for row in product(*(range(knob.cardinality) for knob in sketch.knobs))]
+
+
+def unequal_sketches(target: Target) -> list[Sketch]:
+    """Of one task: a sketch of some knobs, one of a knob, one of a knob that has one choice, and one without."""
+    first = large_space(target)[0]
+    splits = [(open_split("C", "i", Decision(TileKnob("C.i", sizes))),) for sizes in ([1, 2, 3, 4, 6, 8, 12, 16], [8])]
+    return [first, *(Sketch(first.task, steps, first.options) for steps in (*splits, ()))]
 
 
 def without_legal_programs(target: Target) -> Sketch:

@@ -52,7 +52,7 @@ class _Mixture:
         options = sketches[0].options
         self._score = AnalyticalModel().predict
         first_seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
-        strategy = EvolutionarySearch(population=_POPULATION, generations=_GENERATIONS, random_share=0.0)
+        strategy = EvolutionarySearch(population=_POPULATION, generations=_GENERATIONS, epsilon=0.0)
         self._search = strategy.begin(self._sketches, self._score, options.target, first_seed)
         self._search.seen.update(seen)
         self._rng = self._search.rng

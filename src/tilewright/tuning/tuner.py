@@ -118,11 +118,11 @@ def tune(
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
     run that was interrupted goes on where it stopped. `cost_model` is a name ("default" is the model that
     ships; boosted-trees learns from the task alone), the path of a saved model, or a model. One that ships or was saved
-    adapts to the task, and never changes. `search` is a name (evolutionary or random), the path of a file, or a
-    `SearchStrategy`. With a `template`, or where one is as "file.py:name", the space is that of the template alone;
-    otherwise it is what `rules` derive, and the registered templates that match the task. Constants are warm, or as
-    cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`. `measure` has the options of measuring
-    on this machine; a `measurer` measures elsewhere.
+    adapts to the task, and never changes. `search` is a name of `tilewright.search.STRATEGIES`, such as annealing,
+    the path of a file, or a `SearchStrategy`. With a `template`, or where one is as "file.py:name", the space is that
+    of the template alone; otherwise it is what `rules` derive, and the registered templates that match the task.
+    Constants are warm, or as cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`. `measure` has
+    the options of measuring on this machine; a `measurer` measures elsewhere.
     """
     num_trials = whole_number("trials", trials, least=1)
     log = None if records is None else RecordLog(file_path("records", records))
@@ -224,7 +224,8 @@ class Tuner:
             if candidate is not None:
                 found.append((record, candidate))
         warn_of_unusable(unusable)
-        self._learn([candidate for _, candidate in found], [record.latency_s for record, _ in found])
+        latencies_s = [record.latency_s for record, _ in found]
+        self._learn([candidate for _, candidate in found], latencies_s, [record.runs_s for record, _ in found])
 
     def _why_not(self, record: Record) -> TilewrightError | None:
         """Why the program of a record, which is none of the space, does not apply to the task."""
@@ -256,7 +257,8 @@ class Tuner:
             on_trial(measurement)
 
         def finish(measurements: Sequence[Measurement]) -> None:
-            self._learn(candidates, [measurement.latency_s for measurement in measurements])
+            latencies_s = [measurement.latency_s for measurement in measurements]
+            self._learn(candidates, latencies_s, [measurement.runs_s for measurement in measurements])
 
         return Round(batch, take, finish)
 
@@ -364,9 +366,11 @@ class Tuner:
     def _is_over(self, budget_s: float | None) -> bool:
         return budget_s is not None and time.monotonic() - self.started_s >= budget_s
 
-    def _learn(self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None]) -> None:
+    def _learn(
+        self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None], runs_s: Sequence[Sequence[float]]
+    ) -> None:
         if candidates:
-            self.strategy.tell(candidates, latencies_s)
+            self.strategy.tell(candidates, latencies_s, runs_s)
             if self.strategy.uses_scores:
                 self.scoring.learn(candidates, latencies_s)
 
