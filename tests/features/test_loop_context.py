@@ -71,7 +71,7 @@ def curve_row(program: OneProgram, stage: Stage) -> dict[str, float]:
     row = statement_cells(program, stage)
     row["parallel"] = program.product([loop for loop in path if loop.annotation == "parallel"])
     row["vectorized"] = program.product([loop for loop in path if loop.annotation == "vectorize"])
-    row["unrolled"] = program.product([loop for loop, is_unrolled in zip(path, statement.unrolled) if is_unrolled[0]])
+    row["unrolled"] = program.product([loop for n, loop in enumerate(path) if statement.unrolled[n][0]])
     levels = [touches(program, stage, position) for position in range(len(path) + 1)]
     for buffer, access in enumerate(statement.accesses[:4]):
         points = [(levels[level][buffer], program.product(path[:level])) for level in range(len(path) + 1)]

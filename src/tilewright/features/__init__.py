@@ -19,6 +19,7 @@ from tilewright.features.loop_context import LoopContextEncoder
 from tilewright.features.loop_tree import TREE_COLUMNS, LoopTreeEncoder
 from tilewright.features.primitive_encoders import (
     NUM_TOKENS,
+    FlatPrimitiveEncoder,
     PrimitiveEncoder,
     PublishedPrimitiveEncoder,
     token,
@@ -57,6 +58,7 @@ __all__ = [
     "Encoder",
     "EstimateEncoder",
     "FeatureTable",
+    "FlatPrimitiveEncoder",
     "Hardware",
     "HardwareEncoder",
     "HierarchyEncoder",

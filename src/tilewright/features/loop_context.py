@@ -63,7 +63,7 @@ class LoopContextEncoder(Encoder):
     def _cells(self, statement: Statement) -> Iterator[tuple[str, Cell]]:
         yield "iterations", statement.path.iterations
         yield from statement.counts.items()
-        levels = np.cumsum(statement.runs, axis=0)
+        levels = np.cumsum(statement.runs, axis=0, dtype=np.int64)
         innermost_first = range(len(statement.path.loops) - 1, -1, -1)
         for number, position in zip(range(self.num_loops), innermost_first, strict=False):
             for name, cell in (loop_cells(statement, position) | _place(statement, position, levels)).items():

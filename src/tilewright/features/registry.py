@@ -19,7 +19,7 @@ from tilewright.features.hierarchy import HierarchyEncoder, ProgramEncoder
 from tilewright.features.knobs import KnobsEncoder
 from tilewright.features.loop_context import LoopContextEncoder
 from tilewright.features.loop_tree import LoopTreeEncoder
-from tilewright.features.primitive_encoders import PrimitiveEncoder, PublishedPrimitiveEncoder
+from tilewright.features.primitive_encoders import FlatPrimitiveEncoder, PrimitiveEncoder, PublishedPrimitiveEncoder
 
 _ENCODERS: dict[str, type[Encoder]] = {
     encoder.name: encoder
@@ -30,6 +30,7 @@ _ENCODERS: dict[str, type[Encoder]] = {
         KnobsEncoder,
         PrimitiveEncoder,
         PublishedPrimitiveEncoder,
+        FlatPrimitiveEncoder,
         LoopTreeEncoder,
         LoopContextEncoder,
         CurveEncoder,

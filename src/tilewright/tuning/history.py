@@ -26,7 +26,7 @@ from tilewright.cost_model import (
     shipped,
 )
 from tilewright.errors import RecordFormatError, UsageError
-from tilewright.features import Encoder, JoinedEncoder, StatementEncoder
+from tilewright.features import CurveEncoder, StatementEncoder
 from tilewright.records import Record, RecordLog, for_target, read_tasks
 from tilewright.target import Target, stands_for
 from tilewright.tuning.prior import Prior, known_programs
@@ -38,7 +38,7 @@ LEAST_PROGRAMS = 16
 # A task of a record file costs its derivation: so there is one for so many trials, and no more than so many in all.
 TRIALS_OF_A_TASK, MOST_TASKS = 16, 8
 # What is known of other tasks is learned anew once it has grown by so much.
-_GROWTH = 1.5
+_GROWTH = 2.0
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -51,14 +51,16 @@ class History:
 
     def __init__(self, model: CostModel, prior: Prior | None = None, seed: int = 0) -> None:
         self._prior = Prior() if prior is None else prior
-        was_fitted = model.is_fitted
-        self._seed = seed
+        self._known_options = _known_options(model, seed)
         self._recorded = Dataset()
         self._followed: list[Scoring] = []
         self._known: ResidualModel | None = None
         self._num_learned = 0
+        learns_late = not model.is_fitted
         self._global, self._local = _parts_of(model, self._prior, seed)
-        self._given = () if self._global is model and not was_fitted else self._prior.dataset.groups
+        is_trained_on_it = learns_late and self._global is model
+        self._given = () if is_trained_on_it else self._prior.dataset.groups
+        self._is_global_new = is_trained_on_it or self._prior.model is not None
 
     def follow(self, scoring: Scoring) -> None:
         """What is measured of a task is known to those that begin later."""
@@ -94,7 +96,7 @@ class History:
             return self._known
         if dataset.num_valid >= LEAST_PROGRAMS:
             begun_s = time.monotonic()
-            self._known = ResidualModel.over(model, **_known_options(model.encoder, self._seed))
+            self._known = ResidualModel.over(model, **self._known_options)
             self._known.fit(dataset)
             self._num_learned = len(dataset)
             num_tasks, took_s = len({group.subject for group in dataset.groups}), time.monotonic() - begun_s
@@ -102,7 +104,7 @@ class History:
                 "learned from %d programs of %d other tasks in %.2f s; believed by %.0f %%",
                 *(len(dataset), num_tasks, took_s, 100 * self._known.share_),
             )
-        return self._known or self._prior.model
+        return self._known or (model if self._is_global_new else None)
 
     def _dataset(self) -> Dataset:
         """All of the prior and of the record file, and as much of each task of the run as there is room for.
@@ -170,11 +172,14 @@ def _only(model: CostModel, prior: Prior) -> CostModel:
     return prior.model
 
 
-def _known_options(encoder: Encoder, seed: int) -> dict[str, Any]:
-    """Of what is learned of other tasks: features that the global model reads anyway, or else curves."""
-    parts = encoder.parts if isinstance(encoder, JoinedEncoder) else (encoder,)
-    features = StatementEncoder.name if StatementEncoder() in parts else "curves"
-    return {"local_options": _trees(features, 40, 4, 0.1), "folds_of": "tasks", "seed": seed}
+def _known_options(model: CostModel, seed: int) -> dict[str, Any]:
+    """Of what is learned of other tasks: from features that mean the same in all of them, and fast programs above all.
+
+    Those of statements; trees that were told to read others read curves here as well, if not there.
+    """
+    is_other = isinstance(model, BoostedTrees) and model.features != StatementEncoder.name
+    local = _trees(CurveEncoder.name if is_other else StatementEncoder.name, 24, 3, 0.15)
+    return {"local_options": local, "least_label": 0.4, "folds_of": "tasks", "num_folds": 3, "seed": seed}
 
 
 def _trees(features: str, num_trees: int, max_depth: int, learning_rate: float) -> dict[str, Any]:
