@@ -27,8 +27,15 @@ from tilewright.records.dataset import Corpus
 PAIRS = (("amd3700x", "i5-1035g1"), ("cortex-a72", "cortex-a7"))
 RECORDS = (16, 64, 256)
 FEATURES = "primitives-flat"
-LEAST_REST = 64
+LOCAL = {"num_trees": 60, "max_depth": 4, "learning_rate": 0.2, "l2": 1.0, "min_weight": 1.0}
+LEAST_LABEL = 0.3
+CHOSEN_ON = 40
+"""LOCAL and LEAST_LABEL are the best of five on so many of the largest workloads of each pair, which are not rated."""
+LEAST_REST = 32
+"""So many programs that ran are left to choose from, or a workload is left out."""
 METHOD = (
+    f"Options of the local trees were chosen among five on the {CHOSEN_ON} largest workloads of each pair; rated are "
+    "others. "
     "top-1: the latency of the best program over that of the program that a model likes most, among the programs of a "
     "workload on the second device that are not among the records; the mean over workloads and seeds. Global: boosted "
     "trees with rank objective on the programs of the same workload on the first device. Local: trees on the records "
@@ -54,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the table."""
     options = _parse(argv)
     try:
-        rows = list(run(Corpus.open(options.logs), options.seeds, options.workloads, options.case))
+        rows = list(run(Corpus.open(options.logs), options.seeds, options.skip, options.workloads, options.case))
     except UsageError as error:
         print(error, file=sys.stderr)
         return 2
@@ -73,21 +80,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run(corpus: Corpus, seeds: int, most_workloads: int, chosen: str = "") -> Iterator[Row]:
-    """All pairs of devices that the corpus has."""
+def run(corpus: Corpus, seeds: int, skip: int, most_workloads: int, chosen: str = "") -> Iterator[Row]:
+    """All pairs of devices that the corpus has; the `skip` largest workloads are left out."""
     known = {device.name for device in corpus.devices}
     for first, second in PAIRS:
         pair = f"{first} -> {second}"
         if not {first, second} <= known or chosen not in pair:
             continue
         sources, targets = _by_workload(corpus, first), _by_workload(corpus, second)
-        common = sorted(sources.keys() & targets.keys(), key=lambda task: -len(targets[task]))[:most_workloads]
+        common = sorted(sources.keys() & targets.keys(), key=lambda task: -targets[task].num_valid)[
+            skip : skip + most_workloads
+        ]
         for num in RECORDS:
-            usable = [task for task in common if targets[task].num_valid >= num + LEAST_REST]
+            usable = [task for task in common if _num_left(targets[task], num) >= LEAST_REST]
             found = [_rate(sources[task], targets[task], num, seed) for task in usable for seed in range(seeds)]
             print(f"{pair}, {num} records: {len(usable)} workloads", file=sys.stderr)
             for number, model in enumerate(MODELS if found else ()):
                 yield Row(pair, model, num, float(np.mean([each[number] for each in found])), len(usable))
+
+
+def _num_left(dataset: Dataset, num: int) -> float:
+    """Programs that ran beside so many records, which are drawn from all; failures are records, too."""
+    return dataset.num_valid * (1 - num / max(1, len(dataset)))
 
 
 def _by_workload(corpus: Corpus, device: str) -> dict[str, Dataset]:
@@ -108,8 +122,9 @@ def _rate(source: Dataset, target: Dataset, num: int, seed: int) -> list[float]:
     general.fit(source)
     local = BoostedTrees(features=FEATURES, seed=seed)
     local.fit(records)
-    trees = {"features": FEATURES, "num_trees": 32, "max_depth": 3, "learning_rate": 0.2, "l2": 1.0, "min_weight": 1.0}
-    both = ResidualModel.over(general, local_options=trees, seed=seed)
+    both = ResidualModel.over(
+        general, local_options={"features": FEATURES, **LOCAL}, least_label=LEAST_LABEL, seed=seed
+    )
     both.fit(records)
     scores = [np.zeros(len(rest)), *(_scores(model, rest) for model in (general, local, both))]  # by chance: all alike
     return [peak_score(own, 1 / latencies_s, 1) for own in scores]
@@ -145,6 +160,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = arguments.parser("benchmarks.autotvm_logs", __doc__)
     parser.add_argument("--logs", nargs="+", required=True, metavar="FOLDER", help="datasets of imported logs")
     parser.add_argument("--seeds", type=arguments.positive, default=3, metavar="N")
+    parser.add_argument(
+        "--skip", type=int, default=CHOSEN_ON, metavar="N", help="the largest workloads, on which options were chosen"
+    )
     parser.add_argument(
         "--workloads", type=arguments.positive, default=1000, metavar="N", help="of a pair, at most: the largest ones"
     )

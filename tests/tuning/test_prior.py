@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.tuning.fake_measurer import FakeMeasurer
 from tilewright.cost_model import (
@@ -51,11 +52,14 @@ CONV = parse("c2d:1x8x8x16,16,3x3,s1,p1")
 NEW = parse("gmm:80x64x96")
 
 
-def log_latency(population: Population) -> np.ndarray:
+def log_latency(population: Population) -> NDArray[np.float64]:
     """What the analytical model says, but long vectors are slower than it thinks, most of all from 9 lanes on."""
     statements = create_encoder("curves").encode(population)
     vectorized = statements[:, :, create_encoder("curves").columns.index("vectorized")].max(axis=1)
-    return -AnalyticalModel().predict(population) + 0.2 * vectorized + 0.5 * (vectorized > np.log2(9.5))
+    latencies: NDArray[np.float64] = (
+        -AnalyticalModel().predict(population) + 0.2 * vectorized + 0.5 * (vectorized > np.log2(9.5))
+    )
+    return latencies
 
 
 def programs(task: Task, num: int, target: Target = TARGET, threads: int = THREADS) -> list[Population]:
