@@ -16,8 +16,7 @@ import numpy as np
 
 from benchmarks.cost_model_cases import Case
 from tilewright.cli.model_data import check_trainable, train_shown
-from tilewright.cli.model_train import parse_options
-from tilewright.cost_model import BoostedTrees, CostModel, Dataset, FactorTrees, Measured, create, load
+from tilewright.cost_model import BoostedTrees, CostModel, Dataset, FactorTrees, Measured, create, load, parse_options
 from tilewright.cost_model.neural import NeuralModel
 from tilewright.errors import UsageError
 from tilewright.records.dataset import Corpus, EvaluationData, Split, evaluate

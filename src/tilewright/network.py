@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tilewright.records import Record, RecordedPrograms
     from tilewright.schedule import Trace
     from tilewright.search import SearchStrategy
+    from tilewright.tuning.prior import Prior, PriorSource
     from tilewright.tuning.task_scheduler import NetworkProgress, NetworksResult, Objective
 
     class TuningOptions(TypedDict, total=False):
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         seed: int
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy]
         cost_model: CostModel | str | os.PathLike[str]
+        prior: Prior | PriorSource | Sequence[PriorSource] | None
         objective: str | Objective
         required_latency_s: float | None
         context: Context | str | None
@@ -359,6 +361,7 @@ def tune_network(
     seed: int = 0,
     search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
     cost_model: CostModel | str | os.PathLike[str] = "default",
+    prior: Prior | PriorSource | Sequence[PriorSource] | None = None,
     objective: str | Objective = "f1",
     required_latency_s: float | None = None,
     context: Context | str | None = None,
@@ -369,8 +372,9 @@ def tune_network(
     """Tune the tasks of a network, or of several together, those first that promise most; then compile and compare.
 
     It ends after `trials` trials or `budget_s` seconds; without either, after 64 trials for each task. Every trial is
-    appended to `records` at once, and a run that finds them there goes on where they end. `objective` is that of
-    `TaskScheduler`; `required_latency_s` is what f2 asks of each network. Kernels are measured as the network runs
+    appended to `records` at once, and a run that finds them there goes on where they end. `search`, `cost_model` and
+    `prior` are those of `tilewright.tune`; tasks that begin later know what was measured of others. `objective` is that
+    of `TaskScheduler`; `required_latency_s` is what f2 asks of each network. Kernels are measured as the network runs
     them, with weights that were last read an inference ago, or in another `context`, such as "warm". `shapes` is given
     to each network that is tuned.
 
@@ -378,10 +382,12 @@ def tune_network(
     `on_untuned` with the name of each network and its latency before.
     """
     from tilewright.measure import Context
+    from tilewright.tuning.prior import read_prior
     from tilewright.tuning.task_scheduler import Network, TaskScheduler
 
     _check_effort(trials, budget_s)
     chosen_context = None if context is None else Context.of(context)
+    known = None if prior is None else read_prior(prior, leave_out=records)
     sources = list(network) if isinstance(network, list | tuple) else [network]
     chosen, num_threads = _target(target), checked_threads(threads)
     jobs = [
@@ -399,6 +405,7 @@ def tune_network(
         seed=seed,
         search=search,
         cost_model=cost_model,
+        prior=known,
     )
     with _file_for(records) as path:
         result = scheduler.tune(trials, records=path, budget_s=budget_s, on_progress=on_progress)

@@ -17,15 +17,17 @@ from tilewright import UsageError
 from tilewright.cost_model import (
     AnalyticalModel,
     BoostedTrees,
+    CostModel,
     Dataset,
     Examples,
     Measured,
     RandomModel,
     average_peak_score,
+    create,
     pairwise_accuracy,
 )
 from tilewright.cost_model.base import text_array
-from tilewright.features import FEATURE_NAMES, StatementEncoder
+from tilewright.features import FEATURE_NAMES, StatementEncoder, create_encoder
 from tilewright.space import Population, SpaceOptions, derive
 from tilewright.target import Target
 from tilewright.testing.cost_model_checks import NUM_FEATURES, sum_structured, sum_structured_examples
@@ -274,3 +276,44 @@ def test_a_file_from_before_there_were_residuals_is_read(tmp_path: Path) -> None
     np.savez(tmp_path / "model.npz", **{**arrays, "header": text_array(json.dumps(header))})
     features, _ = sum_structured(20, 3, seed=1)
     np.testing.assert_array_equal(BoostedTrees.load(tmp_path / "model.npz").score(features), model.score(features))
+
+
+def made_up(workload: str, seed: int, num: int = 48) -> Dataset:
+    """Programs of a task whose latencies the analytical model makes up."""
+    options = SpaceOptions(Target.parse("llvm -mcpu=haswell -num-cores=2"), threads=2)
+    populations = [s.sample(np.random.default_rng(seed), num) for s in derive(parse(workload), options)[:3]]
+    return Dataset(tuple(Measured(p, np.exp(-AnalyticalModel().predict(p)) * 1e-9) for p in populations))
+
+
+def accuracy_on(model: CostModel, dataset: Dataset) -> float:
+    scores = np.concatenate([model.predict(group.population) for group in dataset.measured])
+    return pairwise_accuracy(scores, 1 / np.concatenate([group.latencies_s for group in dataset.groups]))
+
+
+@pytest.mark.parametrize("objective", ["squared", "rank"])
+@pytest.mark.parametrize("features", ["statements", "curves", "loop-context", "knobs", "primitives-flat"])
+def test_trees_learn_a_task_from_any_features(features: str, objective: str) -> None:
+    model = create("boosted-trees", features=features, objective=objective, seed=2)
+    model.fit(made_up("gmm:64x96x48", 0))
+    assert accuracy_on(model, made_up("gmm:64x96x48", 1)) > 0.65
+
+
+def test_curves_carry_over_to_another_operator() -> None:
+    model = BoostedTrees(features="curves", objective="rank")
+    model.fit(Dataset(tuple(g for n in (32, 48, 64) for g in made_up(f"c2d:1x14x14x{n},{n},3x3,s1,p1", n).groups)))
+    assert accuracy_on(model, made_up("gmm:64x96x48", 1)) > 0.65
+
+
+def test_features_are_those_that_all_sketches_have(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="those of choices differ from sketch to sketch; choose others, such as knobs"):
+        create("boosted-trees", features="choices")
+    with pytest.raises(UsageError, match="an encoder is one of statements, .* got 'magic'"):
+        create("boosted-trees", features="magic")
+    with pytest.raises(UsageError, match="read the features statements, got 'curves'; leave out features or residual"):
+        BoostedTrees(features="curves", residual=True).fit(made_up("gmm:64x96x48", 0))
+    model = BoostedTrees(features="curves", num_trees=2)
+    model.fit(made_up("gmm:64x96x48", 0))
+    model.save(tmp_path / "model.npz")
+    assert BoostedTrees.load(tmp_path / "model.npz").encoder == create_encoder("curves")
+    with pytest.raises(UsageError, match="has learned from 192 features, got 197; fit it anew"):
+        model.score(StatementEncoder().encode(made_up("gmm:64x96x48", 0).measured[0].population))

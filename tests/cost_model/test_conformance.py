@@ -16,6 +16,11 @@ class TestRankingTrees(CostModelChecks):
         return BoostedTrees(objective="rank", seed=3)
 
 
+class TestTreesOnCurves(CostModelChecks):
+    def make(self) -> CostModel:
+        return BoostedTrees(features="curves", objective="rank", seed=3)
+
+
 class TestResidualTrees(EncodedCostModelChecks):
     def make(self) -> CostModel:
         return BoostedTrees(residual=True, seed=3)

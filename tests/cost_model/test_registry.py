@@ -121,3 +121,27 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         RandomModel(seed=2).save(tmp_path / "model")
     monkeypatch.undo()
     assert load(tmp_path / "model").options == {"seed": 1}
+
+
+def test_options_stand_behind_the_name() -> None:
+    model = find("boosted-trees:features=curves,objective=rank,num_trees=7", seed=3)
+    assert isinstance(model, BoostedTrees)
+    assert (model.features, model.objective, model.num_trees, model.seed) == ("curves", "rank", 7, 3)
+    assert find("random:seed=5", seed=3).options == {"seed": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("boosted-trees:trees", "an option of a cost model is 'trees'; give a name and a value"),
+        ("boosted-trees:", "an option of a cost model is ''; give a name and a value"),
+        ("boosted-trees:seed=1,seed=2", "gives seed twice"),
+        ("boosted-trees:leaves=2", "the options of the cost model boosted-trees are features, .*; got leaves"),
+        ("boosted-trees:num_trees=many", "the option num_trees of the cost model boosted-trees is like 40"),
+        ("boosted-trees:features=magic", "an encoder is one of"),
+        ("trees:num_trees=2", "cost_model is 'trees:num_trees=2'; it must be one of"),
+    ],
+)
+def test_options_that_are_none_are_refused(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        find(text)

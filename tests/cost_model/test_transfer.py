@@ -143,3 +143,46 @@ def test_views_are_what_each_encoder_gives() -> None:
         np.testing.assert_array_equal(view.values(values), encoder.encode(population))
         np.testing.assert_array_equal(view.examples(rows).padded(np.arange(5))[0], encoder.encode(population))
     assert joined_encoder(both[:1] * 2) == both[0]
+
+
+def two_tasks(hidden_in: tuple[bool, bool]) -> Dataset:
+    """Programs of two sketches, measured as those of two tasks; what is hidden is there in some of them."""
+    groups = []
+    for number, is_hidden in enumerate(hidden_in):
+        own = programs(40, seed=number)
+        latencies = np.exp(log_cycles(own) + (hidden(own) if is_hidden else 0.0))
+        groups.append(Measured(own, latencies, context=f"cold-{1 + number}M"))
+    return Dataset(tuple(groups))
+
+
+def test_what_holds_in_one_task_alone_is_believed_less_where_tasks_are_left_out() -> None:
+    shares = {}
+    for hidden_in in ((True, True), (True, False)):
+        model = ResidualModel(folds_of="tasks")
+        model.fit(two_tasks(hidden_in))
+        shares[hidden_in] = model.share_
+    assert shares[True, True] > 2 * shares[True, False]
+    assert 0 < shares[True, True] <= 2 / 3
+
+
+def test_a_single_task_is_left_out_in_parts_and_believed_by_half() -> None:
+    known = programs(64, seed=1)
+    dataset = measured(known, np.exp(log_cycles(known) + hidden(known)))
+    by_tasks, by_programs = ResidualModel(folds_of="tasks"), ResidualModel()
+    by_tasks.fit(dataset)
+    by_programs.fit(dataset)
+    assert by_tasks.share_ == pytest.approx(by_programs.share_ / 2)
+    with pytest.raises(UsageError, match="folds_of of a residual is programs or tasks, got 'rows'"):
+        ResidualModel(folds_of="rows").fit(dataset)
+
+
+def test_residuals_can_be_stacked_and_saved(tmp_path: Path) -> None:
+    """A model of many tasks, what it gets wrong of others, and what both get wrong of one."""
+    known = ResidualModel.over(known_trees(), folds_of="tasks")
+    known.fit(two_tasks((True, True)))
+    model = ResidualModel(seed=7, prior_programs=4.0).over_another(known)
+    assert (model.seed, model.prior_programs, model.base) == (7, 4.0, known)
+    own = programs(64, seed=9)
+    model.fit(measured(own, np.exp(log_cycles(own) + hidden(own))))
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(load(tmp_path / "model.npz").predict(own), model.predict(own))

@@ -15,6 +15,7 @@ from tilewright.features import (
     ChoicesEncoder,
     Encoder,
     EstimateEncoder,
+    FlatPrimitiveEncoder,
     Hardware,
     HardwareEncoder,
     HierarchyEncoder,
@@ -62,6 +63,11 @@ class TestPrimitiveEncoderOfOneLength(EncoderChecks):
 class TestPublishedPrimitiveEncoder(EncoderChecks):
     def make(self) -> Encoder:
         return PublishedPrimitiveEncoder()
+
+
+class TestFlatPrimitiveEncoder(EncoderChecks):
+    def make(self) -> Encoder:
+        return FlatPrimitiveEncoder()
 
 
 class TestLoopTreeEncoder(EncoderChecks):

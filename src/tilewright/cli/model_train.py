@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilewright.cli.dataset_collect import duration
 from tilewright.cli.model_data import add_data_arguments, check_trainable, names_of, parse_hold_out, train_shown
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def make(name: str, given: Sequence[str], seed: int, device: str | None = None) -> CostModel:
     """The model with its options; `--seed` and `--device` are among them, if it has a seed and a target."""
-    from tilewright.cost_model import DEFAULT, create
+    from tilewright.cost_model import DEFAULT, create, parse_options
 
     if seed < 0:
         raise UsageError(f"--seed is {seed}; it must be at least 0")
@@ -109,27 +108,7 @@ def make(name: str, given: Sequence[str], seed: int, device: str | None = None) 
     known = create(name).options
     wanted = {"seed": seed, "target": device}
     implied = {key: value for key, value in wanted.items() if key in known and value is not None}
-    return create(name, **implied | parse_options(given))
-
-
-def parse_options(given: Sequence[str]) -> dict[str, Any]:
-    """Values are JSON; what is none is a word.
-
-    >>> parse_options(["epochs=20", "loss=mse", "residual=true"])
-    {'epochs': 20, 'loss': 'mse', 'residual': True}
-    """
-    options: dict[str, Any] = {}
-    for text in given:
-        key, separator, value = text.partition("=")
-        if not separator or not key.isidentifier():
-            raise UsageError(f"--option is {text!r}; give a name and a value, such as epochs=20")
-        if key in options:
-            raise UsageError(f"--option gives {key} twice; give it once")
-        try:
-            options[key] = json.loads(value)
-        except ValueError:
-            options[key] = value
-    return options
+    return create(name, **implied | parse_options(given, "--option"))
 
 
 def parse_others(text: str | None) -> tuple[str, ...] | None:

@@ -16,6 +16,7 @@ from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
+    from tilewright.tuning.prior import Prior
     from tilewright.tuning.tuner import Progress, TuneResult
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -51,6 +52,13 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         metavar="M",
         help="its name (tilewright model list) or the file of a saved one; by default the one that ships, which learns "
         "of each task as it is measured",
+    )
+    parser.add_argument(
+        "--prior",
+        action="append",
+        metavar="FILE",
+        help="what is known of other tasks: a record file, a pattern such as 'records/*.jsonl', or the file of a "
+        "trained model; may be repeated",
     )
     parser.add_argument(
         "--search",
@@ -122,6 +130,7 @@ def _tune_workload(arguments: argparse.Namespace) -> None:
             threads=arguments.threads,
             search=arguments.search,
             cost_model=arguments.cost_model,
+            prior=read_prior(arguments.prior, path),
             budget_s=parse_time(arguments.budget),
             workload=arguments.workload,
             template=template.only_template(arguments),
@@ -134,6 +143,17 @@ def _tune_workload(arguments: argparse.Namespace) -> None:
         raise
     display.finish()
     print(summary(result))
+
+
+def read_prior(given: list[str] | None, records: str) -> Prior | None:
+    """What is known of other tasks, which is said; None where nothing is given."""
+    if given is None:
+        return None
+    from tilewright.tuning import prior
+
+    found = prior.read_prior(given, leave_out=records)
+    print(f"prior: {found}", file=sys.stderr)
+    return found
 
 
 def _how_to_go_on(path: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tilewright.cli import network
 from tilewright.cli.compile import write_artifact
 from tilewright.cli.status_line import StatusLine
-from tilewright.cli.tune import failures, parse_time
+from tilewright.cli.tune import failures, parse_time, read_prior
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def _tune(arguments: argparse.Namespace, path: str) -> TunedNetwork:
             seed=arguments.seed,
             search=arguments.search,
             cost_model=arguments.cost_model,
+            prior=read_prior(arguments.prior, path),
             objective=arguments.objective or "f1",
             required_latency_s=None if arguments.required_ms is None else arguments.required_ms / 1e3,
             context=arguments.context,

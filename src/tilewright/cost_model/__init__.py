@@ -31,7 +31,7 @@ from tilewright.cost_model.neural import (
     TreeGru,
 )
 from tilewright.cost_model.random import RandomModel
-from tilewright.cost_model.registry import DEFAULT, adapting, create, default, find, load, names, shipped
+from tilewright.cost_model.registry import DEFAULT, adapting, create, default, find, load, names, parse_options, shipped
 from tilewright.cost_model.transfer import ResidualModel
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "mean_over_tasks",
     "names",
     "pairwise_accuracy",
+    "parse_options",
     "peak_score",
     "shipped",
     "top_k_latency_s",

@@ -1,6 +1,7 @@
-"""Boosted trees on statement features: a program's score is the sum of the scores of its statements.
+"""Boosted trees: a program's score is the sum of the scores of its rows, which are statements most of the time.
 
-They learn throughput, which programs of a task are faster, or what the analytical model gets wrong of either.
+They learn throughput, which programs of a task are faster, or what the analytical model gets wrong of either. They read
+any features whose columns are the same for all sketches: those of statements, loop contexts, curves, or knobs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tilewright.cost_model.tree_objectives import (
     by_statement,
 )
 from tilewright.errors import UsageError
-from tilewright.features import ESTIMATE, Encoder, StatementEncoder
+from tilewright.features import ESTIMATE, Encoder, StatementEncoder, create_encoder
 
 SQUARED, RANK = "squared", "rank"
 OBJECTIVES = (SQUARED, RANK)
@@ -46,8 +47,9 @@ class BoostedTrees(CostModel):
     """
 
     name: ClassVar[str] = "boosted-trees"
-    encoder: ClassVar[Encoder] = StatementEncoder()
 
+    features: str = StatementEncoder.name
+    """The name of the encoder that they read, such as loop-context, curves or knobs."""
     objective: str = SQUARED
     """"squared" error of throughput, or "rank"."""
     residual: bool = False
@@ -74,6 +76,17 @@ class BoostedTrees(CostModel):
     """The programs of the last `fit`."""
     num_updates_: int = field(default=0, init=False, repr=False)
     """The updates since then."""
+
+    @property
+    def encoder(self) -> Encoder:
+        return _encoder(self.features)
+
+    @classmethod
+    def checked_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        known = super().checked_options(options)
+        if "features" in known:
+            _encoder(known["features"])
+        return known
 
     @property
     def is_fitted(self) -> bool:
@@ -120,6 +133,11 @@ class BoostedTrees(CostModel):
     def _check(self, examples: Examples) -> None:
         if self.objective not in OBJECTIVES:
             raise UsageError(f"objective of boosted trees is one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
+        if self.residual and self.features != StatementEncoder.name:
+            raise UsageError(
+                f"trees on a residual of the analytical model read the features {StatementEncoder.name}, got "
+                f"{self.features!r}; leave out features or residual"
+            )
         num_columns = len(self.encoder.columns)
         if self.residual and examples.num_features != num_columns:
             raise UsageError(
@@ -188,6 +206,16 @@ class BoostedTrees(CostModel):
         if self.residual and num_features != len(self.encoder.columns):
             raise ValueError(f"a residual is on {len(self.encoder.columns)} features, got {num_features}")
         self.forest_ = Forest.from_arrays(arrays, num_features, self.num_threads)
+
+
+def _encoder(features: str) -> Encoder:
+    encoder = create_encoder(features)
+    if not encoder.columns:
+        raise UsageError(
+            f"boosted trees read features with the same columns for all sketches, and those of {features} differ from "
+            f"sketch to sketch; choose others, such as knobs"
+        )
+    return encoder
 
 
 def _analytical(examples: Examples) -> Floats:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -84,18 +86,22 @@ def load(path: str | os.PathLike[str]) -> CostModel:
 def find(model: object, seed: int = 0) -> CostModel:
     """What a caller of `tune` means: a model, the name of one, which is made with `seed`, or the path of a saved one.
 
-    The name "default" is that of the model that ships. It, and one from a file that was trained, adapt to the task.
+    The name "default" is that of the model that ships. It, and one from a file that was trained, adapt to the task. A
+    name may have options behind it, as in "boosted-trees:features=curves,objective=rank".
 
     >>> find("random", seed=1)
     RandomModel(seed=1)
+    >>> find("random:seed=2")
+    RandomModel(seed=2)
     """
     if isinstance(model, CostModel):
         return model
     if model == DEFAULT:
         return default(seed)
-    if isinstance(model, str) and model in _MODELS:
-        made = create(model)
-        return create(model, seed=seed) if "seed" in made.options else made
+    name, separator, options = model.partition(":") if isinstance(model, str) else ("", "", "")
+    if name in _MODELS:
+        implied = {"seed": seed} if "seed" in create(name).options else {}
+        return create(name, **implied | parse_options(options.split(",") if separator else []))
     if isinstance(model, os.PathLike) or (isinstance(model, str) and os.path.exists(model)):
         return adapting(load(model), seed)
     remedy = f"; make it: {model.__name__}()" if isinstance(model, type) else ""
@@ -103,6 +109,26 @@ def find(model: object, seed: int = 0) -> CostModel:
         f"cost_model is {model!r}; it must be one of {', '.join([DEFAULT, *_MODELS])}, the path of a saved model, "
         f"or an instance of CostModel{remedy}"
     )
+
+
+def parse_options(given: Sequence[str], what: str = "an option of a cost model") -> dict[str, Any]:
+    """Options as text; values are JSON, and what is none is a word.
+
+    >>> parse_options(["epochs=20", "loss=mse", "residual=true"])
+    {'epochs': 20, 'loss': 'mse', 'residual': True}
+    """
+    options: dict[str, Any] = {}
+    for text in given:
+        key, separator, value = text.partition("=")
+        if not separator or not key.isidentifier():
+            raise UsageError(f"{what} is {text!r}; give a name and a value, such as epochs=20")
+        if key in options:
+            raise UsageError(f"{what} gives {key} twice; give it once")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options
 
 
 def _model(name: str) -> type[CostModel]:

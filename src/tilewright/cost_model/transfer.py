@@ -52,6 +52,8 @@ class ResidualModel(CostModel):
     prior_programs: float = 8.0
     """How many programs it takes to believe in another slope, or in the local model, by half."""
     num_folds: int = 4
+    folds_of: str = "programs"
+    """What is left out together, to see whether the local model predicts it: "programs", or all those of "tasks"."""
     seed: int = 0
     """Of the local model, if it has one."""
 
@@ -68,6 +70,11 @@ class ResidualModel(CostModel):
         made.tasks_ = model.tasks_
         return made
 
+    def over_another(self, model: CostModel) -> ResidualModel:
+        """One with the same options, which has learned nothing yet, over another global model."""
+        own = {name: value for name, value in self.options.items() if name not in ("global_model", "global_options")}
+        return ResidualModel.over(model, **copy.deepcopy(own))
+
     def __deepcopy__(self, memo: dict[int, Any]) -> ResidualModel:
         """The global model is never changed: copies, such as those for each task of a network, share it."""
         made = ResidualModel(**copy.deepcopy(self.options, memo))
@@ -78,18 +85,19 @@ class ResidualModel(CostModel):
 
     @property
     def encoder(self) -> Encoder:
-        return joined_encoder([self._global.encoder, self._new_local().encoder])
+        return joined_encoder([self.base.encoder, self._new_local().encoder])
 
     @property
     def is_fitted(self) -> bool:
-        return self._global.is_fitted
+        return self.base.is_fitted
 
     @property
     def verified_share(self) -> float:
-        return self._global.verified_share
+        return self.base.verified_share
 
     @property
-    def _global(self) -> CostModel:
+    def base(self) -> CostModel:
+        """The global model."""
         if self.global_ is None:
             self.global_ = _create(self.global_model, self.global_options)
         return self.global_
@@ -105,8 +113,8 @@ class ResidualModel(CostModel):
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         self._check_fitted()
         self._check_columns(examples.num_features)
-        own = View.of(self._global.encoder, self.encoder).examples(examples)
-        known = _scores_of(self._global, own, np.arange(len(own)))
+        own = View.of(self.base.encoder, self.encoder).examples(examples)
+        known = _scores_of(self.base, own, np.arange(len(own)))
         is_slow = examples.labels <= self.least_label
         measured = np.log(np.maximum(examples.labels, self.least_label))
         self.slope_ = self._regress(*(_centred(x, examples.tasks, ~is_slow)[~is_slow] for x in (known, measured)))
@@ -148,17 +156,27 @@ class ResidualModel(CostModel):
         """The share of the local scores that predicts best what is left out when they are learned."""
         if len(local) < 2 * self.num_folds or np.ptp(local.labels) == 0:
             return 0.0
-        fold = np.arange(len(local)) % self.num_folds
+        fold, believed = self._folds(local)
         foreseen = np.empty(len(local))
-        for number in range(self.num_folds):
+        for number in range(fold.max() + 1):
             model = self._fitted_local(local.select(np.flatnonzero(fold != number)))
             foreseen[fold == number] = _scores_of(model, local, np.flatnonzero(fold == number))
         power = float(foreseen @ foreseen)
         if power == 0:
             return 0.0
         share = float(foreseen @ local.labels) / power
-        believed = len(local) / (len(local) + self.prior_programs)
         return float(np.clip(share, 0, 1)) * believed
+
+    def _folds(self, local: Examples) -> tuple[NDArray[np.int64], float]:
+        """Of each program the part of the data that it is left out with, and how far such few data are believed."""
+        believed = len(local) / (len(local) + self.prior_programs)
+        if self.folds_of == "programs":
+            return np.arange(len(local)) % self.num_folds, believed
+        if self.folds_of != "tasks":
+            raise UsageError(f"folds_of of a residual is programs or tasks, got {self.folds_of!r}")
+        tasks, own = np.unique(local.tasks, return_inverse=True)
+        believed *= len(tasks) / (len(tasks) + 1)  # another task may have little in common with one alone
+        return (own if len(tasks) > 1 else np.arange(len(local))) % self.num_folds, believed
 
     def _fitted_local(self, local: Examples) -> CostModel:
         model = self._new_local()
@@ -169,7 +187,7 @@ class ResidualModel(CostModel):
 
     def _score(self, values: NDArray[np.float32]) -> Floats:
         self._check_columns(values.shape[2])
-        known = self._global.score(View.of(self._global.encoder, self.encoder).values(values))
+        known = self.base.score(View.of(self.base.encoder, self.encoder).values(values))
         if self.local_ is None:
             return self.slope_ * known
         local = self.local_.score(View.of(self.local_.encoder, self.encoder).values(values))
@@ -179,13 +197,13 @@ class ResidualModel(CostModel):
 
     def _state(self) -> dict[str, NDArray[Any]]:
         state: dict[str, NDArray[Any]] = {"shares": np.array([self.slope_, self.share_])}
-        state |= {f"{_GLOBAL}{name}": array for name, array in self._global._state().items()}
+        state |= {f"{_GLOBAL}{name}": array for name, array in self.base._state().items()}
         if self.local_ is not None:
             state |= {f"{_LOCAL}{name}": array for name, array in self.local_._state().items()}
         return state
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._global._restore(_of(_GLOBAL, arrays))
+        self.base._restore(_of(_GLOBAL, arrays))
         self.slope_, self.share_ = map(float, arrays["shares"])
         local = _of(_LOCAL, arrays)
         if local:

@@ -2,6 +2,7 @@
 
 from tilewright.features.accesses import READ, READ_WRITE, WRITE, Access
 from tilewright.features.analysis import Statement, Traffic, analyze, traffic
+from tilewright.features.curves import CURVE_COLUMNS, CurveEncoder
 from tilewright.features.encoders import (
     ChoicesEncoder,
     Encoder,
@@ -13,9 +14,12 @@ from tilewright.features.encoders import (
 )
 from tilewright.features.hardware import HARDWARE_NAMES, Hardware
 from tilewright.features.hierarchy import HIERARCHY_COLUMNS, PROGRAM_COLUMNS, HierarchyEncoder, ProgramEncoder
+from tilewright.features.knobs import KnobsEncoder
+from tilewright.features.loop_context import LoopContextEncoder
 from tilewright.features.loop_tree import TREE_COLUMNS, LoopTreeEncoder
 from tilewright.features.primitive_encoders import (
     NUM_TOKENS,
+    FlatPrimitiveEncoder,
     PrimitiveEncoder,
     PublishedPrimitiveEncoder,
     token,
@@ -36,6 +40,7 @@ from tilewright.features.statements import (
 
 __all__ = [
     "BUFFER_FEATURES",
+    "CURVE_COLUMNS",
     "ESTIMATE",
     "FEATURE_NAMES",
     "HARDWARE_NAMES",
@@ -49,13 +54,17 @@ __all__ = [
     "Access",
     "Bounds",
     "ChoicesEncoder",
+    "CurveEncoder",
     "Encoder",
     "EstimateEncoder",
     "FeatureTable",
+    "FlatPrimitiveEncoder",
     "Hardware",
     "HardwareEncoder",
     "HierarchyEncoder",
     "JoinedEncoder",
+    "KnobsEncoder",
+    "LoopContextEncoder",
     "LoopTreeEncoder",
     "Primitive",
     "PrimitiveEncoder",

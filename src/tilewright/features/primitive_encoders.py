@@ -107,6 +107,38 @@ class PrimitiveEncoder(PrimitiveReader):
         return table.values(num_programs)
 
 
+@dataclass(frozen=True, eq=False)
+class FlatPrimitiveEncoder(PrimitiveReader):
+    """One row: the tokens of the names and the scaled numbers of the primitives, one primitive beside the other.
+
+    For trees, and for programs of one sketch, or of one template in another tool's log, in which a place means the same
+    in all. Primitives beyond `length`, and more names and numbers of one than there are columns for, are left out.
+    """
+
+    name = "primitives-flat"
+    length: int = 24
+    num_names: int = 3
+    num_numbers: int = 6
+
+    def __post_init__(self) -> None:
+        _check_sizes(self.options)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        own = (*_numbered("token", self.num_names), *_numbered("number", self.num_numbers))
+        return ("num_primitives", *(f"{place}.{name}" for place in range(self.length) for name in own))
+
+    def encode_primitives(self, sequence: PrimitiveSequence, num_programs: int) -> NDArray[np.float32]:
+        table = RowTable(self.columns, as_is=self.columns[1:])
+        tokens, numbers = _numbered("token", self.num_names), _numbered("number", self.num_numbers)
+        row: dict[str, Cell] = {"num_primitives": len(sequence)}
+        for place, primitive in enumerate(sequence[: self.length]):
+            row |= {f"{place}.{name}": token(x) for name, x in zip(tokens, primitive.names, strict=False)}
+            row |= {f"{place}.{name}": _scaled(x) for name, x in zip(numbers, primitive.numbers, strict=False)}
+        table.add(row)
+        return table.values(num_programs)
+
+
 @lru_cache(maxsize=NUM_TOKENS)
 def token(name: str) -> int:
     """The token of a name: the same in every process, from 1 to NUM_TOKENS - 1.

@@ -6,6 +6,7 @@ from reprlib import repr as shown
 from typing import Any
 
 from tilewright.errors import UsageError
+from tilewright.features.curves import CurveEncoder
 from tilewright.features.encoders import (
     ChoicesEncoder,
     Encoder,
@@ -15,8 +16,10 @@ from tilewright.features.encoders import (
     StatementEncoder,
 )
 from tilewright.features.hierarchy import HierarchyEncoder, ProgramEncoder
+from tilewright.features.knobs import KnobsEncoder
+from tilewright.features.loop_context import LoopContextEncoder
 from tilewright.features.loop_tree import LoopTreeEncoder
-from tilewright.features.primitive_encoders import PrimitiveEncoder, PublishedPrimitiveEncoder
+from tilewright.features.primitive_encoders import FlatPrimitiveEncoder, PrimitiveEncoder, PublishedPrimitiveEncoder
 
 _ENCODERS: dict[str, type[Encoder]] = {
     encoder.name: encoder
@@ -24,9 +27,13 @@ _ENCODERS: dict[str, type[Encoder]] = {
         StatementEncoder,
         EstimateEncoder,
         ChoicesEncoder,
+        KnobsEncoder,
         PrimitiveEncoder,
         PublishedPrimitiveEncoder,
+        FlatPrimitiveEncoder,
         LoopTreeEncoder,
+        LoopContextEncoder,
+        CurveEncoder,
         HierarchyEncoder,
         ProgramEncoder,
         HardwareEncoder,

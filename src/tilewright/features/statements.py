@@ -214,12 +214,12 @@ def access_features(statement: Statement, access: Access, line_bytes: int) -> di
         "reuse_distance_bytes": reuse.distance_bytes,
         "reuse_count": reuse.count,
         **{f"{name}_per_reuse": amount / divisor for name, amount in amounts.items()},
-        "stride": _innermost_step(statement, access),
+        "stride": innermost_step(statement, access),
         "vector_stride": 0.0 if vector is None else access.stride_of(vector, path.extents[vector]),
     }
 
 
-def _innermost_step(statement: Statement, access: Access) -> Floats:
+def innermost_step(statement: Statement, access: Access) -> Floats:
     """The step in elements of the innermost loop that moves the access; 0 where none does."""
     stride = np.zeros(statement.n)
     for position in sorted(access.loops):

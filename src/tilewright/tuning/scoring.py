@@ -29,12 +29,13 @@ class Scoring:
         self.model = model
         self.dataset = Dataset()
         self._context = context
+        knows = model.is_fitted and not isinstance(model, RandomModel)
+        self.drafting: CostModel = model if knows else self.analytical
+        """What chooses the first program of all, whatever is known of other tasks."""
 
-    @property
-    def drafting(self) -> CostModel:
-        """What chooses the first program of all."""
-        knows = self.model.is_fitted and not isinstance(self.model, RandomModel)
-        return self.model if knows else self.analytical
+    def begin_with(self, model: CostModel) -> None:
+        """Score by another model from now on; it learns of the task what is measured next."""
+        self.model = model
 
     def scores(self, population: Population) -> Floats:
         """A score for each candidate, higher for faster programs, comparable over the sketches of a task."""

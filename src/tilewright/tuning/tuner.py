@@ -34,6 +34,8 @@ from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOption
 from tilewright.target import Target, checked_threads
 from tilewright.te import Task
 from tilewright.tuning.finals import fastest_first, final_of, is_disturbed
+from tilewright.tuning.history import History, warn_of_devices
+from tilewright.tuning.prior import Prior, PriorSource, read_prior
 from tilewright.tuning.recorded import candidate_of
 from tilewright.tuning.rounds import Round, measure_rounds, measurer_or_local
 from tilewright.tuning.scoring import Scoring
@@ -104,6 +106,7 @@ def tune(
     threads: int | None = None,
     cost_model: CostModel | str | os.PathLike[str] = DEFAULT,
     search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
+    prior: Prior | PriorSource | Sequence[PriorSource] | None = None,
     budget_s: float | None = None,
     workload: str = "",
     rules: Sequence[Rule] = DEFAULT_RULES,
@@ -118,22 +121,30 @@ def tune(
     With `records`, every trial is appended to that file, and trials of the same task that it holds already count: a
     run that was interrupted goes on where it stopped. `cost_model` is a name ("default" is the model that
     ships; boosted-trees learns from the task alone), the path of a saved model, or a model. One that ships or was saved
-    adapts to the task, and never changes. `search` is a name of `tilewright.search.STRATEGIES`, such as annealing,
-    the path of a file, or a `SearchStrategy`. With a `template`, or where one is as "file.py:name", the space is that
-    of the template alone; otherwise it is what `rules` derive, and the registered templates that match the task.
-    Constants are warm, or as cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`. `measure` has
-    the options of measuring on this machine; a `measurer` measures elsewhere.
+    adapts to the task, and never changes. `prior` is what is known of other tasks: record files, such as
+    "records/*.jsonl", a trained model, a `Dataset`, or a list of these. Trials of other tasks in `records`, on the same
+    target and number of threads, are used in the same way. `search` is a name of `tilewright.search.STRATEGIES`, such
+    as annealing, the path of a file, or a `SearchStrategy`. With a `template`, or where one is as "file.py:name", the
+    space is that of the template alone; otherwise it is what `rules` derive, and the registered templates that match
+    the task. Constants are warm, or as cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`.
+    `measure` has the options of measuring on this machine; a `measurer` measures elsewhere.
     """
     num_trials = whole_number("trials", trials, least=1)
     log = None if records is None else RecordLog(file_path("records", records))
     first_seed = whole_number("seed", seed, least=0)
     limit_s = None if budget_s is None else seconds("budget_s", budget_s)
+    chosen_target, num_threads = Target.of(target), checked_threads(threads)
+    known = None if prior is None else read_prior(prior, leave_out=records)
+    if known is not None:
+        warn_of_devices(known, chosen_target, num_threads)
+    model = find(cost_model, first_seed)
     tuner = Tuner(
         task,
-        Target.of(target),
-        checked_threads(threads),
+        chosen_target,
+        num_threads,
         seed=first_seed,
-        cost_model=cost_model,
+        cost_model=model,
+        history=History(model, known, first_seed),
         search=search,
         rules=[instance("a rule", rule, Rule) for rule in instance("rules", rules, Sequence)],
         template=template,
@@ -157,6 +168,7 @@ class Tuner:
         *,
         seed: int = 0,
         cost_model: CostModel | str | os.PathLike[str] = DEFAULT,
+        history: History | None = None,
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
         rules: Sequence[Rule] = DEFAULT_RULES,
         template: Template | str | None = None,
@@ -174,6 +186,9 @@ class Tuner:
         self.template = None if template is None else find_template(template)
         self.sketches = self._space(rules)
         self.scoring = Scoring(find(cost_model, seed), str(self.context))
+        self._history = history
+        if history is not None:
+            history.follow(self.scoring)
         self.strategy = find_strategy(search).begin(self.sketches, self.scoring.scores, target, seed)
         self.records: list[Record] = []
         self._num_open = 0  # trials that are under way
@@ -195,7 +210,10 @@ class Tuner:
         on_progress: Callable[[Progress], None],
     ) -> TuneResult:
         if log is not None:
-            self.resume(log.read())
+            records = log.read()
+            if self._history is not None:
+                self._history.read(log, records, self.target, self.threads, {self.task.hash}, trials)
+            self.resume(records)
 
         def next_round() -> Round | None:
             num_trials = min(ROUND_SIZE, trials - self.num_asked)
@@ -211,6 +229,7 @@ class Tuner:
 
     def resume(self, records: Iterable[Record]) -> None:
         """Take up those of the records that have this key: they count as trials."""
+        self._take_up_history()
         mine = latest(in_names_of(self.task, group_by_task(for_target(records, self.target)).get(self.key, [])))
         found: list[tuple[Record, Candidate]] = []
         unusable: list[tuple[Record, TilewrightError]] = []
@@ -226,6 +245,12 @@ class Tuner:
         warn_of_unusable(unusable)
         latencies_s = [record.latency_s for record, _ in found]
         self._learn([candidate for _, candidate in found], latencies_s, [record.runs_s for record, _ in found])
+
+    def _take_up_history(self) -> None:
+        """Before anything is measured, or known to be: score by what other tasks have taught by now."""
+        known = self._history.model() if self._history is not None and self.strategy.uses_scores else None
+        if known is not None:
+            self.scoring.begin_with(known)
 
     def _why_not(self, record: Record) -> TilewrightError | None:
         """Why the program of a record, which is none of the space, does not apply to the task."""
@@ -275,6 +300,7 @@ class Tuner:
         """What the strategy asks for; first of all the program of the untuned task, which tuning must not lose to."""
         if self.num_asked:
             return self.strategy.ask(n)
+        self._take_up_history()
         if not self.strategy.uses_scores:
             return self.strategy.ask(n) or self._untuned()
         return [*self._untuned(), *self.strategy.ask(n - 1)]

@@ -20,6 +20,8 @@ from tilewright.records import Key, Record, RecordLog, for_target, group_by_task
 from tilewright.search import SearchStrategy, find_strategy
 from tilewright.target import Target, checked_threads
 from tilewright.te import Task
+from tilewright.tuning.history import History, warn_of_devices
+from tilewright.tuning.prior import Prior, PriorSource, read_prior
 from tilewright.tuning.rounds import Round, measure_rounds, measurer_or_local
 from tilewright.tuning.task_scheduler.gradient import Gradient, RoundRobin, Strategy
 from tilewright.tuning.task_scheduler.jobs import Job, TaskTuner, make_jobs
@@ -90,7 +92,7 @@ class TaskScheduler:
     """Tunes the tasks of networks, those first that promise most for an objective.
 
     `objective` is f1, f2, f3, f4 (see `objectives`) or a function of the networks' latencies; `strategy` is gradient,
-    round_robin, or an object with their `choose`; `search` and `cost_model` are those of
+    round_robin, or an object with their `choose`; `search`, `cost_model` and `prior` are those of
     `tilewright.tune`. A task that several networks share, in the same context, is tuned once. With f4 a task ends
     after `patience_trials` without an improvement. `make_tuner` makes the tuner of a task, given the task, the context
     and the name for its records.
@@ -107,6 +109,7 @@ class TaskScheduler:
         seed: int = 0,
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
         cost_model: CostModel | str | os.PathLike[str] = DEFAULT,
+        prior: Prior | PriorSource | Sequence[PriorSource] | None = None,
         patience_trials: int = _PATIENCE_TRIALS,
         make_tuner: Callable[[Task, Context, str], TaskTuner] | None = None,
     ) -> None:
@@ -121,6 +124,8 @@ class TaskScheduler:
         self.patience_trials = patience_trials if objective == "f4" else np.inf
         self._search = find_strategy(search)
         self._cost_model = find(cost_model, self.seed)
+        self._prior = prior
+        self._history: History | None = None
         self._make_tuner = make_tuner or self._new_tuner
 
     def tune(
@@ -144,11 +149,12 @@ class TaskScheduler:
         budget_s = None if budget_s is None else seconds("budget_s", budget_s)
         started_s = time.monotonic()
         log = None if records is None else RecordLog(file_path("records", records))
+        self._history = self._new_history(records)
         jobs = make_jobs(self.networks, self._make_tuner)
         if not jobs:
             return NetworksResult(self.networks, (), dict.fromkeys((n.name for n in self.networks), 0.0), 0, 0.0)
         if log is not None:
-            self._resume(jobs, log)
+            self._resume(jobs, log, trials)
         if trials is None and budget_s is None:
             trials = _TRIALS_OF_A_TASK * len(jobs)
         with measurer_or_local(measurer, measure, self.target, self.threads, self.seed) as chosen:
@@ -156,21 +162,33 @@ class TaskScheduler:
             run.go(chosen)
             return run.result()
 
+    def _new_history(self, records: str | os.PathLike[str] | None) -> History:
+        known = None if self._prior is None else read_prior(self._prior, leave_out=records)
+        if known is not None:
+            warn_of_devices(known, self.target, self.threads)
+        return History(self._cost_model, known, self.seed)
+
     def _new_tuner(self, task: Task, context: Context, label: str) -> TaskTuner:
-        """Each task has a model of its own, which learns from its trials."""
+        """Each task has a model of its own, which learns from its trials, over what others have taught before."""
         return Tuner(
             task,
             self.target,
             self.threads,
             seed=self.seed,
             cost_model=copy.deepcopy(self._cost_model),
+            history=self._history,
             search=self._search,
             workload=label,
             context=context,
         )
 
-    def _resume(self, jobs: Sequence[Job], log: RecordLog) -> None:
-        by_task = group_by_task(for_target(log.read(), self.target))
+    def _resume(self, jobs: Sequence[Job], log: RecordLog, trials: int | None) -> None:
+        records = log.read()
+        if self._history is not None:
+            own = {job.task.hash for job in jobs}
+            most = _TRIALS_OF_A_TASK * len(jobs) if trials is None else trials
+            self._history.read(log, records, self.target, self.threads, own, most)
+        by_task = group_by_task(for_target(records, self.target))
         for job in jobs:
             key = Key(job.task.hash, str(self.target), self.threads, str(job.context))
             job.resume(by_task.get(key, []))
