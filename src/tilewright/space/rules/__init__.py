@@ -27,6 +27,7 @@ from tilewright.space.rules.multi_level_tiling_with_fusion import MultiLevelTili
 from tilewright.space.rules.rule import Rule
 from tilewright.space.rules.skip_stage import SkipStage
 from tilewright.space.rules.sums_in_lanes import SumsInLanes
+from tilewright.space.rules.transform_tiles import TransformTiles
 
 __all__ = [
     "DEFAULT_RULES",
@@ -43,9 +44,11 @@ __all__ = [
     "Rule",
     "SkipStage",
     "SumsInLanes",
+    "TransformTiles",
 ]
 
 DEFAULT_RULES: tuple[Rule, ...] = (
+    TransformTiles(),
     AlwaysInline(),
     InlinePadding(),
     ComputeLocation(),
