@@ -77,6 +77,7 @@ def _tune(arguments: argparse.Namespace, path: str) -> TunedNetwork:
             seed=arguments.seed,
             search=arguments.search,
             cost_model=arguments.cost_model,
+            exact=arguments.exact,
             objective=arguments.objective or "f1",
             required_latency_s=None if arguments.required_ms is None else arguments.required_ms / 1e3,
             context=arguments.context,

@@ -107,6 +107,7 @@ def tune(
     budget_s: float | None = None,
     workload: str = "",
     rules: Sequence[Rule] = DEFAULT_RULES,
+    exact: bool = False,
     context: Context | str = WARM,
     measure: MeasureOptions | None = None,
     measurer: Measurer | None = None,
@@ -118,7 +119,8 @@ def tune(
     run that was interrupted goes on where it stopped. `cost_model` is a name ("default" is the model that
     ships; boosted-trees learns from the task alone), the path of a saved model, or a model. One that ships or was saved
     adapts to the task, and never changes. `search` is a name (evolutionary or random), the path of a file, or a
-    `SearchStrategy`. Constants are warm, or as cold as `context` says, such as "cold-8M": see
+    `SearchStrategy`. With `exact`, no algorithm is used that rounds more than the sums of the task do, such as
+    Winograd's. Constants are warm, or as cold as `context` says, such as "cold-8M": see
     `tilewright.measure.Context`. `measure` has the options of measuring on this machine; a `measurer` measures
     elsewhere.
     """
@@ -134,6 +136,7 @@ def tune(
         cost_model=cost_model,
         search=search,
         rules=[instance("a rule", rule, Rule) for rule in instance("rules", rules, Sequence)],
+        exact=instance("exact", exact, bool),
         workload=instance("workload", workload, str),
         context=Context.of(context),
     )
@@ -156,6 +159,7 @@ class Tuner:
         cost_model: CostModel | str | os.PathLike[str] = DEFAULT,
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
         rules: Sequence[Rule] = DEFAULT_RULES,
+        exact: bool = False,
         workload: str = "",
         context: Context = WARM,
     ) -> None:
@@ -166,7 +170,7 @@ class Tuner:
         self.threads = threads
         self.workload = workload
         self.context = context.of_task(task)
-        self.options = SpaceOptions(target, threads)
+        self.options = SpaceOptions(target, threads, exact=exact)
         self.sketches = derive(task, self.options, rules)
         self.scoring = Scoring(find(cost_model, seed), str(self.context))
         self.strategy = find_strategy(search).begin(self.sketches, self.scoring.scores, target, seed)
@@ -198,8 +202,9 @@ class Tuner:
         return TuneResult(self.task, self.target, self.threads, best, tuple(self.records), elapsed_s, path)
 
     def resume(self, records: Iterable[Record]) -> None:
-        """Take up those of the records that have this key: they count as trials."""
+        """Take up those of the records that have this key, and may be used: they count as trials."""
         mine = latest(in_names_of(self.task, group_by_task(for_target(records, self.target)).get(self.key, [])))
+        mine = [record for record in mine if record.trace.is_exact or not self.options.exact]
         found: list[tuple[Record, Candidate]] = []
         unusable: list[tuple[Record, TilewrightError]] = []
         for record in mine:
@@ -268,7 +273,8 @@ class Tuner:
     @cached_property
     def untuned(self) -> Untuned:
         """What is the best before anything is measured, by a model that has learned, or else by the analytical one."""
-        return search_untuned(self.sketches, model=self.scoring.drafting)
+        exact = [sketch for sketch in self.sketches if sketch.is_exact]
+        return search_untuned(exact, model=self.scoring.drafting)
 
     def _untuned(self) -> list[Candidate]:
         """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own."""

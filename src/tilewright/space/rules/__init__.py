@@ -27,7 +27,7 @@ from tilewright.space.rules.multi_level_tiling_with_fusion import MultiLevelTili
 from tilewright.space.rules.rule import Rule
 from tilewright.space.rules.skip_stage import SkipStage
 from tilewright.space.rules.sums_in_lanes import SumsInLanes
-from tilewright.space.rules.transform_tiles import TransformTiles
+from tilewright.space.rules.transform_tiles import InlineTiles, TransformTiles
 
 __all__ = [
     "DEFAULT_RULES",
@@ -38,6 +38,7 @@ __all__ = [
     "FuseColumns",
     "FuseRows",
     "InlinePadding",
+    "InlineTiles",
     "JoinTiles",
     "MultiLevelTiling",
     "MultiLevelTilingWithFusion",
@@ -49,6 +50,7 @@ __all__ = [
 
 DEFAULT_RULES: tuple[Rule, ...] = (
     TransformTiles(),
+    InlineTiles(),
     AlwaysInline(),
     InlinePadding(),
     ComputeLocation(),

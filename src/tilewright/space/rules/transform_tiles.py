@@ -3,87 +3,130 @@
 from __future__ import annotations
 
 from tilewright.schedule import Stage, Step
-from tilewright.schedule.steps import ComputeAtStep, ReorderStep, UnrollStep, VectorizeStep
-from tilewright.space.analysis import is_untouched
+from tilewright.schedule.steps import ComputeAtStep, ComputeInlineStep, ReorderStep, UnrollStep, VectorizeStep
+from tilewright.space.analysis import choice_of, is_padding, is_untouched
 from tilewright.space.knob import Decision
 from tilewright.space.parallel_loops import on_threads
 from tilewright.space.rules.rule import Rule
 from tilewright.space.sketch_state import SketchState, open_split
 from tilewright.space.vector_loops import lane_knob
-from tilewright.te import Axis
-from tilewright.te.algorithms import choice_axis
+from tilewright.te import Axis, Expr, Read
+
+# So many pieces of work for each thread, so that one with one piece more has little more to do.
+_PIECES_PER_THREAD = 4
+
+
+class InlineTiles(Rule):
+    """Write the stage that takes results out of their tiles into those that read it."""
+
+    name = "inline_tiles"
+    is_exclusive = True
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        if stage.is_output or stage.packs is not None or not isinstance(stage.body, Read):
+            return False
+        return choice_of(state.stage(stage.body.tensor.name)) is not None
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        return [state.add(ComputeInlineStep(stage.name))]
 
 
 class TransformTiles(Rule):
-    """A tile of results at a time, all its formulas written out, and the stages before it, of the same kind, inside.
+    """A tile at a time, all its formulas written out, and the stages before it, of the same kind, inside.
 
-    What the formulas share is computed once, and what lies between the stages stays in registers or near.
+    What formulas share is computed once, and what lies between the stages stays in registers or near. Data that is
+    padded is taken into a tile inside as well, or padded as a whole before.
     """
 
     name = "transform_tiles"
     is_exclusive = True
 
     def matches(self, state: SketchState, stage: Stage) -> bool:
-        return stage.packs is None and _choice(stage) is not None and is_untouched(stage)
+        return choice_of(stage) is not None and is_untouched(stage)
 
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
-        inner = _tile_axes(state, stage)
+        before = _transforms_before(state, stage)
+        inner = _axes_within(stage, before)
         *outer, lane = [axis for axis in stage.axes if axis not in inner]
-        knob = lane_knob(stage, lane, state.options)
-        vectors = (f"{lane.name}.0", f"{lane.name}.1")
-        rows = [axis.name for axis in outer]
-        steps: list[Step] = [
-            open_split(stage.name, lane.name, Decision(knob)),
-            ReorderStep(stage.name, (*rows, vectors[0], *(axis.name for axis in inner), vectors[1])),
-            *(UnrollStep(stage.name, axis.name) for axis in inner),
-            VectorizeStep(stage.name, vectors[1]),
-            *_parallel(state, stage, outer),
-        ]
-        state = state.add(*steps)
-        before = _before(state, stage)
+        tile, lanes = f"{lane.name}.0", f"{lane.name}.1"
+        names = [axis.name for axis in inner]
+        state = state.add(
+            open_split(stage.name, lane.name, Decision(lane_knob(stage, lane, state.options))),
+            ReorderStep(stage.name, (*(axis.name for axis in outer), tile, *names, lanes)),
+            *(UnrollStep(stage.name, name) for name in names),
+            VectorizeStep(stage.name, lanes),
+            *_on_threads(stage.name, outer, state.options.threads),
+        )
         for producer in before:
             state = state.add(
-                ComputeAtStep(producer.name, stage.name, vectors[0]),
+                ComputeAtStep(producer.name, stage.name, tile),
                 *(UnrollStep(producer.name, loop.name) for loop in producer.leaves[:-1]),
                 VectorizeStep(producer.name, producer.leaves[-1].name),
+                done=[producer.name],
             )
-        return [state.add(done=[producer.name for producer in before])]
+        return _with_tiles(state, before[-1] if before else stage, stage.name, tile)
 
 
-def _choice(stage: Stage) -> Axis | None:
-    return choice_axis(stage.body, stage.axes)
-
-
-def _before(state: SketchState, stage: Stage) -> list[Stage]:
+def _transforms_before(state: SketchState, stage: Stage) -> list[Stage]:
     """The stages of this kind from which the stage is made, one after the other, the nearest first."""
     found: list[Stage] = []
     while True:
-        sources = {read.tensor.name for read in (found[-1] if found else stage).reads}
-        made = [state.stage(name) for name in sources]
-        made = [source for source in made if not source.is_placeholder and _choice(source) is not None]
-        if len(made) != 1 or len(state.schedule.consumers(made[0])) != 1:
+        source = _only_source(state, found[-1] if found else stage)
+        if source is None or choice_of(source) is None:
             return found
-        found.append(made[0])
+        found.append(source)
 
 
-def _tile_axes(state: SketchState, stage: Stage) -> list[Axis]:
-    """The axes within a tile: along which formulas differ, in this stage or in one before it."""
-    own = _choice(stage)
-    inner = {own}
-    for producer in _before(state, stage):
-        chosen = _choice(producer)
-        position = producer.axes.index(chosen) if chosen is not None else 0
-        inner |= {index for read in stage.reads if read.tensor is producer.tensor for index in [read.indices[position]]}
+def _only_source(state: SketchState, stage: Stage) -> Stage | None:
+    """The one stage that this one reads, if it is computed, and for this one alone."""
+    names = {read.tensor.name for read in stage.reads}
+    source = state.stage(names.pop()) if len(names) == 1 else None
+    if source is None or source.is_placeholder or source.packs is not None:
+        return None
+    return source if len(state.schedule.consumers(source)) == 1 else None
+
+
+def _axes_within(stage: Stage, before: list[Stage]) -> list[Axis]:
+    """The axes of the stage along which formulas differ, its own or those of the stages before."""
+    inner: set[Expr | None] = {choice_of(stage)}
+    reads = stage.reads
+    for producer in before:
+        chosen = choice_of(producer)
+        assert chosen is not None, "it is a transform"
+        inner |= {read.indices[producer.axes.index(chosen)] for read in reads}
+        reads = producer.reads
     return [axis for axis in stage.axes if axis in inner]
 
 
-def _parallel(state: SketchState, stage: Stage, outer: list[Axis]) -> list[Step]:
-    """The rows of tiles on threads, or all tiles where the rows are few."""
+def _on_threads(name: str, outer: list[Axis], threads: int) -> list[Step]:
+    """As many of the outer loops on threads as it takes to share the work evenly."""
     names: list[str] = []
-    num_iterations = 1
+    num_pieces = 1
     for axis in outer:
-        if num_iterations >= 4 * state.options.threads:
+        if num_pieces >= _PIECES_PER_THREAD * threads:
             break
         names.append(axis.name)
-        num_iterations *= axis.extent
-    return on_threads(stage.name, names) if num_iterations > 1 else []
+        num_pieces *= axis.extent
+    return on_threads(name, names) if num_pieces > 1 else []
+
+
+def _with_tiles(state: SketchState, first: Stage, host: str, loop: str) -> list[SketchState]:
+    """The data that the first transform reads: taken into a tile for each, or read where it is."""
+    tiles = _only_source(state, first)
+    if tiles is None or tiles.reduction is not None:
+        return [state]
+    found: list[SketchState] = []
+    data = _only_source(state, tiles)
+    padding = [data.name] if data is not None and is_padding(data) else []
+    if padding or not isinstance(tiles.body, Read):
+        inlined = state.add(*(ComputeInlineStep(name) for name in padding))
+        found.append(
+            inlined.add(
+                ComputeAtStep(tiles.name, host, loop),
+                VectorizeStep(tiles.name, tiles.leaves[-1].name),
+                done=[tiles.name],
+            )
+        )
+    if isinstance(tiles.body, Read):
+        found.append(state.add(ComputeInlineStep(tiles.name), done=padding))
+    return found

@@ -4,8 +4,8 @@ An algorithm replaces one tensor of a task by stages that give the same numbers 
 for a search to find out; the schedule step `algorithm` puts one in its place.
 """
 
-from tilewright.te.algorithms.formulas import choice_axis
+from tilewright.te.algorithms.formulas import choices
 from tilewright.te.algorithms.registry import ALGORITHMS, Algorithm, algorithms_for, rewritten
 from tilewright.te.algorithms.winograd import Rewritten
 
-__all__ = ["ALGORITHMS", "Algorithm", "Rewritten", "algorithms_for", "choice_axis", "rewritten"]
+__all__ = ["ALGORITHMS", "Algorithm", "Rewritten", "algorithms_for", "choices", "rewritten"]

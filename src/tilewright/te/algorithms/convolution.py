@@ -87,5 +87,5 @@ def _is_plain(found: Convolution) -> bool:
 
 def _has_channels_last(found: Convolution) -> bool:
     """Whether vectors run along the channels: of the data, of the weights, and of the results."""
-    last = found.data.indices[-1]
-    return last in found.channels and last in found.weights.indices and found.weights.indices[-1] is found.tensor.axes[-1]
+    last, of_weights = found.data.indices[-1], found.weights.indices
+    return last in found.channels and last in of_weights and of_weights[-1] is found.tensor.axes[-1]

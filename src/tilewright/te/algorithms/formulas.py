@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from tilewright.te.algorithms.toom_cook import Row
-from tilewright.te.expr import Axis, Const, Expr, Select, binary
+from tilewright.te.expr import Axis, Binary, Const, Expr, Select, binary
 
 
 def choose(axis: Axis, values: Sequence[Expr]) -> Expr:
@@ -21,21 +21,22 @@ def choose(axis: Axis, values: Sequence[Expr]) -> Expr:
     return chosen
 
 
-def choice_axis(body: Expr, axes: Sequence[Axis]) -> Axis | None:
-    """The axis that `choose` made the body by: each of its values has a formula of its own; None where none has."""
-    number = 0
+def choices(body: Expr, axes: Sequence[Axis]) -> tuple[Axis, list[Expr]] | None:
+    """The axis and the values that `choose` made the body of; None where it did not."""
+    values: list[Expr] = []
     found: Axis | None = None
     while isinstance(body, Select):
-        axis = _chosen_at(body.cond, number)
+        axis = _axis_that_is(body.cond, len(values))
         if axis is None or found not in (None, axis):
             return None
-        found, body, number = axis, body.b, number + 1
-    return found if found in axes and found is not None and found.extent == number + 1 else None
+        values.append(body.a)
+        found, body = axis, body.b
+    if found is None or found not in axes or found.extent != len(values) + 1:
+        return None
+    return found, [*values, body]
 
 
-def _chosen_at(condition: Expr, number: int) -> Axis | None:
-    from tilewright.te.expr import Binary
-
+def _axis_that_is(condition: Expr, number: int) -> Axis | None:
     if not isinstance(condition, Binary) or condition.op != "eq" or not isinstance(condition.a, Axis):
         return None
     is_number = isinstance(condition.b, Const) and condition.b.value == number

@@ -15,7 +15,7 @@ from typing import TypeAlias
 Row: TypeAlias = tuple[Fraction, ...]
 
 # Each is followed by its negative: what the rows of such a pair have in common is computed once.
-_POINTS = tuple(map(Fraction, (0, 1, -1, 2, -2, "1/2", "-1/2")))
+_POINTS = (*map(Fraction, (0, 1, -1, 2, -2)), Fraction(1, 2), Fraction(-1, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,7 @@ def matrices(num_outputs: int, num_taps: int) -> Matrices:
         taps.append(tuple(point**n / scale for n in range(num_taps)))
     inputs.append(_coefficients(points))
     taps.append(tuple(Fraction(n == num_taps - 1) for n in range(num_taps)))
-    outputs = [
-        (*(point**n for point in points), Fraction(n == num_outputs - 1)) for n in range(num_outputs)
-    ]
+    outputs = [(*(point**n for point in points), Fraction(n == num_outputs - 1)) for n in range(num_outputs)]
     return Matrices(tuple(inputs), tuple(taps), tuple(outputs))
 
 
