@@ -37,7 +37,7 @@ class Trace:
         """How many times what rounding adds up to the results may be off, for the algorithms that it uses: mostly 1.
 
         >>> Trace.from_json('[{"step": "algorithm", "stage": "conv", "arguments": ["winograd2"]}]').error_growth
-        4.0
+        2.0
         """
         used = [ALGORITHMS.get(step.algorithm) for step in self.steps if isinstance(step, AlgorithmStep)]
         return max((algorithm.error_growth for algorithm in used if algorithm is not None), default=1.0)

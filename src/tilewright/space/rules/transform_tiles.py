@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.schedule import Stage, Step
 from tilewright.schedule.steps import ComputeAtStep, ComputeInlineStep, ReorderStep, UnrollStep, VectorizeStep
-from tilewright.space.analysis import choice_of, is_padding, is_untouched
+from tilewright.space.analysis import choice_of, feeds_choices, is_padding, is_untouched
 from tilewright.space.knob import Decision
 from tilewright.space.parallel_loops import on_threads
 from tilewright.space.rules.rule import Rule
@@ -31,11 +31,25 @@ class InlineTiles(Rule):
         return [state.add(ComputeInlineStep(stage.name))]
 
 
+class StorePadding(Rule):
+    """Pad data that is transformed before it is: in the transform there would be a copy of all for each border."""
+
+    name = "store_padding"
+    is_exclusive = True
+
+    def matches(self, state: SketchState, stage: Stage) -> bool:
+        return is_padding(stage) and feeds_choices(state.schedule, stage)
+
+    def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
+        source = _only_source(state, stage)
+        is_double = source is not None and is_padding(source)
+        return [state.add(ComputeInlineStep(source.name))] if source is not None and is_double else [state]
+
+
 class TransformTiles(Rule):
     """A tile at a time, all its formulas written out, and the stages before it, of the same kind, inside.
 
-    What formulas share is computed once, and what lies between the stages stays in registers or near. Data that is
-    padded is taken into a tile inside as well, or padded as a whole before.
+    What formulas share is computed once, and what lies between the stages stays in registers or near.
     """
 
     name = "transform_tiles"
@@ -64,7 +78,7 @@ class TransformTiles(Rule):
                 VectorizeStep(producer.name, producer.leaves[-1].name),
                 done=[producer.name],
             )
-        return _with_tiles(state, before[-1] if before else stage, stage.name, tile)
+        return [state]
 
 
 def _transforms_before(state: SketchState, stage: Stage) -> list[Stage]:
@@ -108,25 +122,3 @@ def _on_threads(name: str, outer: list[Axis], threads: int) -> list[Step]:
         names.append(axis.name)
         num_pieces *= axis.extent
     return on_threads(name, names) if num_pieces > 1 else []
-
-
-def _with_tiles(state: SketchState, first: Stage, host: str, loop: str) -> list[SketchState]:
-    """The data that the first transform reads: taken into a tile for each, or read where it is."""
-    tiles = _only_source(state, first)
-    if tiles is None or tiles.reduction is not None:
-        return [state]
-    found: list[SketchState] = []
-    data = _only_source(state, tiles)
-    padding = [data.name] if data is not None and is_padding(data) else []
-    if padding or not isinstance(tiles.body, Read):
-        inlined = state.add(*(ComputeInlineStep(name) for name in padding))
-        found.append(
-            inlined.add(
-                ComputeAtStep(tiles.name, host, loop),
-                VectorizeStep(tiles.name, tiles.leaves[-1].name),
-                done=[tiles.name],
-            )
-        )
-    if isinstance(tiles.body, Read):
-        found.append(state.add(ComputeInlineStep(tiles.name), done=padding))
-    return found

@@ -30,7 +30,7 @@ class Algorithm:
 
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
-    for algorithm in (Algorithm("winograd2", 2, 4.0), Algorithm("winograd4", 4, 32.0), Algorithm("winograd6", 6, 256.0))
+    for algorithm in (Algorithm("winograd2", 2, 2.0), Algorithm("winograd4", 4, 8.0), Algorithm("winograd6", 6, 16.0))
 }
 
 
@@ -56,7 +56,14 @@ def algorithms_for(tensor: Tensor) -> list[str]:
     num_channels = min(math.prod(axis.extent for axis in convolution.channels), tensor.shape[-1])
     if num_channels < _LEAST_CHANNELS:
         return []
-    return [a.name for a in ALGORITHMS.values() if saving(convolution, a.tile) >= _LEAST_SAVING]
+    found: list[str] = []
+    most = _LEAST_SAVING
+    for algorithm in ALGORITHMS.values():  # larger tiles round more, and are of no use where they save nothing
+        saved = saving(convolution, algorithm.tile)
+        if saved > most:
+            found.append(algorithm.name)
+            most = saved
+    return found
 
 
 def _found(tensor: Tensor) -> Convolution | None:

@@ -78,38 +78,49 @@ class _Winograd:
     # --- the data -------------------------------------------------------------------------------------------------
 
     def _transformed_data(self) -> tuple[Tensor, ...]:
-        """The tiles, then a stage for each window: [other dimensions, tiles, products so far, places left, channels].
+        """A stage for each window: [other dimensions and tiles, products so far, places left, channels].
 
-        The last has the products first, since one of them after the other reads it.
+        The last has the products first, since one of them after the other reads it. Before them stands the data made
+        longer, where the last tiles reach beyond it.
         """
-        made = [self._tiles_of_data()]
+        data = self._long_data()
+        made = [] if data is self.convolution.data.tensor else [data]
         for n in range(len(self.windows)):
             outer, channel = self._data_axes()
             inner = [*self._products(n + 1), *_new_axes(self.within[n + 1 :], self.num_products)]
-            body = _transformed(partial(_at, made[-1], outer, [channel]), inner, n, self.matrices.inputs, by_parity)
+            element = partial(_at, made[-1], outer, [channel]) if n else partial(self._datum, data, [*outer, channel])
+            body = _transformed(element, inner, n, self.matrices.inputs, by_parity)
             is_last = n + 1 == len(self.windows)
             axes = (*inner, *outer, channel) if is_last else (*outer, *inner, channel)
             made.append(_tensor(f"{self.name}.data{n}", axes, body))
         return tuple(made)
 
-    def _tiles_of_data(self) -> Tensor:
-        """[other dimensions and tiles, places in a tile, channels]; tiles overlap, and the last may reach beyond."""
-        outer, channel = self._data_axes()
-        places = _new_axes(self.within, self.num_products)
-        data = self.convolution.data.tensor
-        indices: list[Expr] = [*outer, channel]
+    def _long_data(self) -> Tensor:
+        """The data, with zeros behind it where tiles reach beyond it."""
+        source = self.convolution.data.tensor
+        shape = list(source.shape)
+        for n, window in enumerate(self.windows):
+            reach = self._tiles(n).extent * self.tile + self.num_products - self.tile + window.offset
+            shape[window.dim] = max(shape[window.dim], reach)
+        if tuple(shape) == source.shape:
+            return source
+        axes = [Axis("int64", f"i{dim}", extent, False) for dim, extent in enumerate(shape)]
         guard: Expr | None = None
-        for window, place in zip(self.windows, places, strict=True):
-            tiles = outer[window.dim]
-            indices[window.dim] = position = _plus(binary("add", binary("mul", tiles, self.tile), place), window.offset)
-            highest = (tiles.extent - 1) * self.tile + self.num_products - 1 + window.offset
-            if highest >= data.shape[window.dim]:
-                is_inside = binary("lt", position, data.shape[window.dim])
+        for axis, extent in zip(axes, source.shape, strict=True):
+            if axis.extent > extent:
+                is_inside = binary("lt", axis, extent)
                 guard = is_inside if guard is None else binary("and", guard, is_inside)
-        body: Expr = Read(data.dtype, data, tuple(indices))
-        if guard is not None:
-            body = Select(body.dtype, guard, body, Const(body.dtype, 0.0))
-        return _tensor(f"{self.name}.tiles", (*outer, *places, channel), body)
+        assert guard is not None, "some dimension is longer"
+        body = Select(source.dtype, guard, _at(source, axes, [], []), Const(source.dtype, 0.0))
+        return _tensor(f"{self.name}.long", axes, body)
+
+    def _datum(self, data: Tensor, outer: Sequence[Axis], places: Sequence[Expr]) -> Expr:
+        """An element of the data, at a place of a tile."""
+        indices: list[Expr] = list(outer)
+        for window, place in zip(self.windows, places, strict=True):
+            start = binary("add", binary("mul", outer[window.dim], self.tile), place)
+            indices[window.dim] = start if window.offset == 0 else binary("add", start, window.offset)
+        return _at(data, indices, [], [])
 
     def _data_axes(self) -> tuple[list[Axis], Axis]:
         """New axes for the dimensions of the data, with tiles along its windows; the last are the channels."""
@@ -146,7 +157,7 @@ class _Winograd:
     def _weight(self, rest: dict[Axis, Axis], taps: Sequence[Expr]) -> Expr:
         source = self.convolution.weights
         values: dict[Var, Expr] = dict(zip(self.taps, taps, strict=True))
-        values.update(rest)
+        values.update(rest.items())
         plain = Read(source.dtype, source.tensor, tuple(substitute(index, values) for index in source.indices))
         return cast(plain, "float64")
 
@@ -159,7 +170,7 @@ class _Winograd:
         axes = self._result_axes()
         summed = {axis: Axis("int64", axis.name, axis.extent, True) for axis in convolution.channels}
         value_of: dict[Expr, Expr] = dict(zip(convolution.tensor.axes, axes, strict=True))
-        value_of.update(summed)
+        value_of.update(summed.items())
         output_of = {window.dim: window.output for window in self.windows}
         of_data = [value_of[output_of.get(dim, index)] for dim, index in enumerate(convolution.data.indices)]
         of_weights = [value_of[index] for index in convolution.weights.indices if index not in self.taps]
@@ -207,10 +218,6 @@ def _rounded(dtype: str, row: Row, element: Callable[[int], Expr]) -> Expr:
 
 def _at(tensor: Tensor, before: Sequence[Expr], after: Sequence[Expr], places: Sequence[Expr]) -> Expr:
     return Read(tensor.dtype, tensor, (*before, *places, *after))
-
-
-def _plus(e: Expr, number: int) -> Expr:
-    return e if number == 0 else binary("add", e, number)
 
 
 def _tensor(name: str, axes: Sequence[Axis], body: Expr) -> Tensor:
