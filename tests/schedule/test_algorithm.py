@@ -53,7 +53,7 @@ def test_weights_are_packed_in_the_order_of_the_products() -> None:
     assert pack.packed.name == "conv.weights1.pack"
     arrays = te.random_inputs(TASK, np.random.default_rng(0))
     kernel = tw.build(schedule, threads=1).bind(W=arrays[1])
-    np.testing.assert_allclose(kernel(arrays[0], *arrays[2:]), in_double(*arrays), atol=1e-4)
+    np.testing.assert_allclose(kernel(arrays[0], *arrays[2:]), in_double(arrays), atol=1e-4)
 
 
 def test_weights_that_something_else_reads_are_transformed_when_the_kernel_runs() -> None:
@@ -124,4 +124,4 @@ def _in_their_names(trace: Trace) -> Trace:
 def test_the_interpreter_computes_the_same() -> None:
     arrays = te.random_inputs(TASK, np.random.default_rng(1))
     (found,) = interpret(lower(by_winograd()), *arrays)
-    np.testing.assert_allclose(found, in_double(*arrays), atol=1e-4)
+    np.testing.assert_allclose(found, in_double(arrays), atol=1e-4)

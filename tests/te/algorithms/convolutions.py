@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,14 +40,14 @@ def layer(size: int, inputs: int, outputs: int, *, padding: int = 1, batch: int 
     return Task([X, W, bias, R], Z, "layer")
 
 
-def in_double(
-    X: NDArray[Any], W: NDArray[Any], bias: NDArray[Any], R: NDArray[Any], padding: int = 1
-) -> NDArray[np.float64]:
+def in_double(arrays: Sequence[NDArray[Any]], padding: int = 1) -> NDArray[Any]:
     """What `layer` computes."""
+    X, W, bias, R = arrays
     padded = np.pad(X.astype(np.float64), ((0, 0), (padding, padding), (padding, padding), (0, 0)))
     rows = R.shape[1]
     total = R.astype(np.float64) + bias
     for r in range(3):
         for s in range(3):
             total += padded[:, r : r + rows, s : s + rows] @ W[r, s].astype(np.float64)
-    return np.maximum(total, 0)
+    result: NDArray[Any] = np.maximum(total, 0)
+    return result

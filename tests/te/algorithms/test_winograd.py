@@ -139,7 +139,7 @@ def test_it_is_as_far_off_as_it_says(
     kernel = tw.build(schedule, threads=1)
     growth = schedule.trace.error_growth
     for arrays in (random, [data, weights, *random[2:]]):
-        found, expected = kernel(*arrays), in_double(*arrays, padding=padding)
+        found, expected = kernel(*arrays), in_double(arrays, padding=padding)
         of_sums = 4 * (4 + math.sqrt(9 * inputs)) * max(1, expected.std())
         assert np.max(np.abs(found - expected) / (growth * EPSILON * (16 * np.abs(expected) + of_sums))) < 1
         bound = kernel.bind(W=arrays[1], bias=arrays[2])
