@@ -21,6 +21,7 @@ from tilewright.network import InferenceSession, Records, compile_network, parti
 from tilewright.partition import Partition
 from tilewright.records import Record, RecordLog, names_of
 from tilewright.schedule import Schedule, Trace
+from tilewright.space import SpaceOptions, derive
 from tilewright.target import Target
 from tilewright.te import Task
 from tilewright.tuning.task_scheduler import deployed_context
@@ -261,3 +262,56 @@ def test_progress_is_reported() -> None:
     seen: list[tuple[int, int]] = []
     InferenceSession(perceptron(), on_progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 2), (2, 2)]
+
+
+def convolution(size: int = 9, channels: int = 16) -> tuple[onnx.ModelProto, Array]:
+    """y = relu(conv(x) + bias), 3x3 with padding; and its weights."""
+    kernel = weights(channels, channels, 3, 3, seed=4)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "K", "b"], ["a"], pads=[1] * 4), helper.make_node("Relu", ["a"], ["y"])],
+        "convolution",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, size, size])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, channels, size, size])],
+        [onnx.numpy_helper.from_array(kernel, "K"), onnx.numpy_helper.from_array(weights(channels, seed=5), "b")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), kernel
+
+
+def winograd_records(cut: Partition) -> list[Record]:
+    """A program with another algorithm for each task that has one, said to be the fastest."""
+    found = []
+    for weighted in cut.tasks:
+        sketches = derive(weighted.task, SpaceOptions(NATIVE, 2, exact=False))
+        for sketch in (sketch for sketch in sketches if not sketch.is_exact):
+            trace = sketch.sample(np.random.default_rng(0), 1).trace(0)
+            found.append(replace(record(weighted.task, 2, 1e-9), trace=trace, names=names_of(weighted.task)))
+    return found
+
+
+def test_transformed_weights_are_in_the_compiled_model_and_its_file(tmp_path: Path) -> None:
+    model, kernel = convolution()
+    cut = partition_network(model)
+    records = winograd_records(cut)
+    assert records
+    x = weights(1, 16, 9, 9, seed=6)
+    (direct,) = InferenceSession(model, threads=2).run(None, {"x": x})
+    for one in records:
+        compiled = compile_network(model, [one], threads=2, target=NATIVE)
+        assert max(array.size for array in compiled.weights) > kernel.size  # 16 products or more for 9 taps
+        (found,) = InferenceSession(compiled).run(None, {"x": x})
+        assert not np.array_equal(found, direct)
+        np.testing.assert_allclose(found, direct, rtol=1e-4, atol=1e-4)
+        save(compiled, tmp_path / "model.tw")
+        np.testing.assert_array_equal(InferenceSession(tmp_path / "model.tw").run(None, {"x": x})[0], found)
+
+
+def test_an_exact_network_leaves_out_records_of_algorithms_that_round_more() -> None:
+    model, _ = convolution()
+    cut = partition_network(model)
+    records = winograd_records(cut)
+    assert recorded_programs(cut, records, NATIVE, 2, "warm")
+    assert not recorded_programs(cut, records, NATIVE, 2, "warm", exact=True)
+    x = weights(1, 16, 9, 9, seed=6)
+    exact = compile_network(model, records, threads=2, target=NATIVE, exact=True)
+    untuned = compile_network(model, threads=2, target=NATIVE)
+    np.testing.assert_array_equal(*(InferenceSession(m).run(None, {"x": x})[0] for m in (exact, untuned)))

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy]
         cost_model: CostModel | str | os.PathLike[str]
         prior: Prior | PriorSource | Sequence[PriorSource] | None
+        exact: bool
         objective: str | Objective
         required_latency_s: float | None
         context: Context | str | None
@@ -146,6 +147,7 @@ def compile_network(
     threads: int | None = None,
     shapes: Shapes | None = None,
     context: Context | str | None = None,
+    exact: bool = False,
     on_progress: Progress | None = None,
     default_trace: DefaultTrace | None = None,
 ) -> CompiledModel:
@@ -153,7 +155,7 @@ def compile_network(
     _check_records(records)
     chosen, num_threads = _target(target), checked_threads(threads)
     cut = partition_network(source, shapes)
-    return compile_partition(cut, records, chosen, num_threads, on_progress, default_trace, context).model
+    return compile_partition(cut, records, chosen, num_threads, on_progress, default_trace, context, exact).model
 
 
 def compile_partition(
@@ -164,11 +166,12 @@ def compile_partition(
     on_progress: Progress | None = None,
     default_trace: DefaultTrace | None = None,
     context: Context | str | None = None,
+    exact: bool = False,
 ) -> CompiledNetwork:
     """Compile the kernels of a network with the fastest recorded programs.
 
     Programs that were measured in `context`, by default as the network runs them, come before those of other contexts,
-    which serve the tasks that have none.
+    which serve the tasks that have none. With `exact`, those whose algorithms round more are left out.
     Records whose programs cannot be used are set aside with a warning. A task without a record gets the program that
     the cost model that ships thinks best, or the one that `default_trace` gives. `on_progress` is called with how many
     kernels are compiled, and of how many.
@@ -177,7 +180,7 @@ def compile_partition(
     from tilewright.schedule import Trace
     from tilewright.tuning.untuned import default_trace as best_guess
 
-    programs = recorded_programs(partition, records or (), target, threads, context)
+    programs = recorded_programs(partition, records or (), target, threads, context, exact)
     model = compile_model(
         partition,
         programs,
@@ -192,7 +195,12 @@ def compile_partition(
 
 
 def recorded_programs(
-    partition: Partition, records: Records, target: Target, threads: int, context: Context | str | None = None
+    partition: Partition,
+    records: Records,
+    target: Target,
+    threads: int,
+    context: Context | str | None = None,
+    exact: bool = False,
 ) -> dict[str, RecordedPrograms]:
     """The recorded programs of each task that has any, by the task's hash; those that ran in `context` come first."""
     from tilewright.measure import Context
@@ -202,7 +210,7 @@ def recorded_programs(
     wanted = deployed_context(partition.tasks) if context is None else Context.of(context)
 
     known = read_records(records) if isinstance(records, str | os.PathLike) else records
-    groups = group_by_task(for_target(known, target))
+    groups = group_by_task(record for record in for_target(known, target) if record.trace.is_exact or not exact)
     found: dict[str, RecordedPrograms] = {}
     for weighted in partition.tasks:
         task = weighted.task
@@ -362,6 +370,7 @@ def tune_network(
     search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
     cost_model: CostModel | str | os.PathLike[str] = "default",
     prior: Prior | PriorSource | Sequence[PriorSource] | None = None,
+    exact: bool = False,
     objective: str | Objective = "f1",
     required_latency_s: float | None = None,
     context: Context | str | None = None,
@@ -375,8 +384,9 @@ def tune_network(
     appended to `records` at once, and a run that finds them there goes on where they end. `search`, `cost_model` and
     `prior` are those of `tilewright.tune`; tasks that begin later know what was measured of others. `objective` is that
     of `TaskScheduler`; `required_latency_s` is what f2 asks of each network. Kernels are measured as the network runs
-    them, with weights that were last read an inference ago, or in another `context`, such as "warm". `shapes` is given
-    to each network that is tuned.
+    them, with weights that were last read an inference ago, or in another `context`, such as "warm". With `exact`, no
+    algorithm is used that rounds more than the sums of the network do, such as Winograd's. `shapes` is given to each
+    network that is tuned.
 
     `on_progress` is called after each trial, `on_compile` with how many kernels are compiled and of how many,
     `on_untuned` with the name of each network and its latency before.
@@ -391,7 +401,7 @@ def tune_network(
     sources = list(network) if isinstance(network, list | tuple) else [network]
     chosen, num_threads = _target(target), checked_threads(threads)
     jobs = [
-        _Tuning(name, source, shapes, chosen, num_threads, on_compile)
+        _Tuning(name, source, shapes, chosen, num_threads, exact, on_compile)
         for name, source in zip(_distinct([name_of(source) for source in sources]), sources, strict=True)
     ]
     for job in jobs:
@@ -406,6 +416,7 @@ def tune_network(
         search=search,
         cost_model=cost_model,
         prior=known,
+        exact=exact,
     )
     with _file_for(records) as path:
         result = scheduler.tune(trials, records=path, budget_s=budget_s, on_progress=on_progress)
@@ -442,15 +453,16 @@ class _Tuning:
         shapes: Shapes | None,
         target: Target,
         threads: int,
+        exact: bool,
         on_compile: Progress | None,
     ) -> None:
         from tilewright.zoo import inputs_for
 
         self.name = name
         self.partition = partition_network(source, shapes)
-        self._target, self._threads, self._report = target, threads, on_compile
+        self._target, self._threads, self._exact, self._report = target, threads, exact, on_compile
         self._compile = partial(
-            compile_partition, self.partition, target=target, threads=threads, on_progress=on_compile
+            compile_partition, self.partition, target=target, threads=threads, exact=exact, on_progress=on_compile
         )
         self.untuned = self._compile(records=None)
         self._inputs = inputs_for(self.untuned.model.input_types, read_network(source))
@@ -471,7 +483,15 @@ class _Tuning:
 
         if result.num_new_trials:
             compare_inside(
-                self.partition, records, self._target, self._threads, self._inputs, context, finals_s, self._report
+                self.partition,
+                records,
+                self._target,
+                self._threads,
+                self._inputs,
+                context,
+                finals_s,
+                self._report,
+                self._exact,
             )
         tuned = self._compile(records=records, context=context) if self.partition.tasks else self.untuned
         sessions = InferenceSession(self.untuned.model), InferenceSession(tuned.model)
@@ -487,6 +507,7 @@ def compare_inside(
     context: Context | str | None = None,
     budget_s: float = _FINALS_S,
     on_progress: Progress | None = None,
+    exact: bool = False,
 ) -> None:
     """Compare programs that are close to the best of their task inside the network, and record them in that order.
 
@@ -507,7 +528,7 @@ def compare_inside(
         return lambda: [entry.seconds for entry, own in zip(session.profile(inputs), is_kernel, strict=True) if own]
 
     tasks = {weighted.task.hash: weighted.task for weighted in partition.tasks}
-    programs = recorded_programs(partition, records, target, threads, context)
+    programs = recorded_programs(partition, records, target, threads, context, exact)
     log = RecordLog(records)
     for digest, ranked in settle(programs, list(tasks), compiled_with, profile_of, budget_s).items():
         log.extend(ranked, tasks[digest])

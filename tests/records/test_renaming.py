@@ -146,7 +146,7 @@ def test_a_record_under_a_name_that_two_tensors_have_is_set_aside() -> None:
 def test_every_name_in_a_step_is_of_a_known_field() -> None:
     assert {field.name for step in STEPS.values() for field in fields(step)} == {
         *("stage", "consumer", "reader", "readers", "loop", "loops"),
-        *("factors", "auto_unroll_max_step", "place"),
+        *("factors", "auto_unroll_max_step", "place", "algorithm"),
     }
 
 

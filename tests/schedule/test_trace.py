@@ -61,7 +61,7 @@ def schedule() -> Schedule:
 def test_every_step_is_covered(schedule: Schedule) -> None:
     from tilewright.schedule.steps import STEPS
 
-    assert {step.name for step in schedule.steps} == set(STEPS)
+    assert {step.name for step in schedule.steps} == set(STEPS) - {"algorithm"}  # which has a file of its own
 
 
 def test_json_round_trip(schedule: Schedule) -> None:

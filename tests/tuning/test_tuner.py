@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.tuning.fake_measurer import FakeMeasurer
 from tilewright import te
 from tilewright.cost_model import RandomModel
 from tilewright.errors import NoValidCandidateError, TilewrightError
@@ -270,3 +271,27 @@ def test_a_device_is_no_record_file() -> None:
 def test_the_program_of_the_untuned_task_is_the_first_trial() -> None:
     result = tune(TASK, trials=4, threads=1)
     assert result.records[0].trace == default_trace(TASK, result.target, threads=1)
+
+
+def test_exact_tuning_neither_tries_nor_takes_up_algorithms_that_round_more(tmp_path: Path) -> None:
+    task, target = parse("c2d:1x12x12x16,16,3x3,s1,p1"), Target.native()
+    path = tmp_path / "conv.jsonl"
+    fake = FakeMeasurer(target, 2)
+    free = tune(task, trials=48, threads=2, records=path, cost_model=RandomModel(), measurer=fake)
+    assert {record.trace.is_exact for record in free.records} == {True, False}
+    assert free.records[0].trace.is_exact  # the program of the untuned task
+    exact = tune(task, trials=48, threads=2, records=path, exact=True, cost_model=RandomModel(), measurer=fake)
+    assert all(record.trace.is_exact for record in exact.records)
+    assert exact.best.trace.is_exact
+    num_taken_up = sum(record.trace.is_exact for record in free.records)
+    assert [record.trace for record in exact.records[:num_taken_up]] == [
+        record.trace for record in free.records if record.trace.is_exact
+    ]
+
+
+def test_a_program_of_winograd_is_measured_and_checked_as_it_rounds() -> None:
+    task = parse("c2d:1x8x8x16,16,3x3,s1,p1")
+    result = tune(task, trials=12, threads=1, search="random", seed=2)
+    found = [record for record in result.records if not record.trace.is_exact]
+    assert found
+    assert {record.status for record in found} == {"OK"}

@@ -30,6 +30,9 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("-o", "--output", metavar="OUT", help="default: NAME.tw, or the folder NAME_c")
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="T", help="default: %(default)s")
     parser.add_argument("--threads", type=int, metavar="N", help="the most threads that it uses (default: all cores)")
+    parser.add_argument(
+        "--exact", action="store_true", help="leave out recorded programs of algorithms that round more"
+    )
     network.add_shape_argument(parser)
     parser.add_argument(
         "--format",
@@ -53,7 +56,9 @@ def run(arguments: argparse.Namespace) -> None:
     path = arguments.output or (f"{name}_c" if is_library else f"{name}.tw")
     network.check_place("-o", path, is_folder=is_library)
     target, threads = Target.parse(arguments.target), workload.num_threads(arguments)
-    compiled = network.compile_shown(network.partition_of(arguments), arguments.records, target, threads)
+    compiled = network.compile_shown(
+        network.partition_of(arguments), arguments.records, target, threads, arguments.exact
+    )
     written = _write_library(compiled.model, path, name) if is_library else write_artifact(compiled.model, path)
     print("\n".join([*written, *describe(compiled)]))
 

@@ -109,7 +109,9 @@ def partition_of(arguments: argparse.Namespace) -> Partition:
     return partition_network(arguments.workload, parse_shapes(arguments.shape))
 
 
-def compile_shown(partition: Partition, records: str | None, target: Target, threads: int) -> CompiledNetwork:
+def compile_shown(
+    partition: Partition, records: str | None, target: Target, threads: int, exact: bool = False
+) -> CompiledNetwork:
     """Compile with the best recorded programs, and show how far it is on stderr."""
     from tilewright.network import compile_partition
 
@@ -118,7 +120,7 @@ def compile_shown(partition: Partition, records: str | None, target: Target, thr
     def show(done: int, total: int) -> None:
         line.show(f"compiling: {done} of {total} kernels", is_last=done == total)
 
-    compiled = compile_partition(partition, records, target, threads, show)
+    compiled = compile_partition(partition, records, target, threads, show, exact=exact)
     line.finish()
     return compiled
 
@@ -133,4 +135,6 @@ def compile_command(arguments: argparse.Namespace, records: str | None, output: 
         words += ["--target", arguments.target]
     if arguments.threads is not None:
         words += ["--threads", str(arguments.threads)]
+    if arguments.exact:
+        words.append("--exact")
     return shlex.join([*words, "-o", output])

@@ -80,6 +80,11 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="what kernels find of their constants when they are timed: warm, or cold-8M for those last read 8 MB ago "
         "(default: warm; of a model, as it runs them)",
     )
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="use no algorithm that rounds more than the sums of the task do, such as Winograd's convolution",
+    )
     model = parser.add_argument_group("of a model")
     network.add_shape_argument(model)
     model.add_argument("-o", "--output", metavar="OUT", help="write the compiled model, such as model.tw")
@@ -131,6 +136,7 @@ def _tune_workload(arguments: argparse.Namespace) -> None:
             search=arguments.search,
             cost_model=arguments.cost_model,
             prior=read_prior(arguments.prior, path),
+            exact=arguments.exact,
             budget_s=parse_time(arguments.budget),
             workload=arguments.workload,
             template=template.only_template(arguments),

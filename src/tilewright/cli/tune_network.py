@@ -78,6 +78,7 @@ def _tune(arguments: argparse.Namespace, path: str) -> TunedNetwork:
             search=arguments.search,
             cost_model=arguments.cost_model,
             prior=read_prior(arguments.prior, path),
+            exact=arguments.exact,
             objective=arguments.objective or "f1",
             required_latency_s=None if arguments.required_ms is None else arguments.required_ms / 1e3,
             context=arguments.context,

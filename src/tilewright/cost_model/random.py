@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost_model.base import CostModel
+from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.features import ChoicesEncoder, Encoder
 
@@ -29,6 +30,12 @@ class RandomModel(CostModel):
     @property
     def is_fitted(self) -> bool:
         return True
+
+    def fit(self, dataset: Dataset) -> None:
+        """There is nothing to learn; the choices of sketches with other knobs would not be one table either."""
+
+    def update(self, dataset: Dataset) -> None:
+        """There is nothing to learn."""
 
     def fit_examples(self, examples: Examples) -> None:
         """There is nothing to learn."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.features.operations import KINDS, node_kind, value_nodes
+from tilewright.features.operations import KINDS, node_kind, value_nodes, values_of
 from tilewright.features.regions import Booleans, Floats, Region, variables_in
 from tilewright.schedule import MAX_COPIES, VECTORIZE, Loop, Stage, copies_left, is_cut, may_be_cut
-from tilewright.te import Axis, Expr, Reduce, Select, Var, collect_reads, visit
+from tilewright.te import Axis, Expr, Select, Var, collect_reads, visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,7 @@ def find_conditions(region: Region, unrolled: Booleans, select_instructions: flo
 
 def _conditions(stage: Stage) -> list[Expr]:
     """What is tested without reading memory."""
-    body = stage.body
-    nodes = value_nodes(body.values if isinstance(body, Reduce) else (body,))
+    nodes = value_nodes(values_of(stage))
     return [node.cond for node in nodes if isinstance(node, Select) and not collect_reads(node.cond)]
 
 

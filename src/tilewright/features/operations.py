@@ -20,6 +20,7 @@ from tilewright.te import (
     is_float,
     visit,
 )
+from tilewright.te.algorithms import choices
 
 KINDS = (
     "float_mad",
@@ -62,7 +63,7 @@ def count_operations(stage: Stage) -> dict[str, int]:
     """
     counts = dict.fromkeys(KINDS, 0)
     body = stage.body
-    values = tuple(_without_guard(stage, value) for value in (body.values if isinstance(body, Reduce) else (body,)))
+    values = tuple(_without_guard(stage, value) for value in values_of(stage))
     nodes = value_nodes(values)
     uses = _count_uses(nodes, values)
     fused: set[int] = set()
@@ -81,6 +82,17 @@ def count_operations(stage: Stage) -> dict[str, int]:
         if kind is not None:
             counts[kind] += 1
     return counts
+
+
+def values_of(stage: Stage) -> tuple[Expr, ...]:
+    """What one execution of the statement computes; of formulas out of which a loop that is written out chooses, one.
+
+    It is the longest: what others share with it is computed once.
+    """
+    if isinstance(stage.body, Reduce):
+        return stage.body.values
+    found = choices(stage.body, stage.axes)
+    return (stage.body,) if found is None else (max(found[1], key=lambda value: len(value_nodes((value,)))),)
 
 
 def flops(counts: dict[str, int]) -> int:

@@ -17,13 +17,16 @@ from tilewright.errors import UsageError
 from tilewright.features.primitives import Primitive, PrimitiveReader, PrimitiveSequence
 from tilewright.features.row_table import Cell, RowTable
 from tilewright.schedule import Extent
-from tilewright.schedule.steps import STEPS
+from tilewright.schedule.steps import STEPS, AlgorithmStep
 
 ANSOR_STEPS = ("AN", "FU", "PR", "RE", "SP", "FSP", "FFSP", "SA", "CA", "CI", "CR", "CHR", "CHW", "RF")
 AUTOTVM_KNOBS = ("sp", "ot", "an", "re")
 OTHER = "other"
-KINDS = (*STEPS, *ANSOR_STEPS, *AUTOTVM_KNOBS, OTHER)
-"""What a primitive can be: a step of ours, one of Ansor's, a knob of AutoTVM's, or anything else."""
+KINDS = (*(step for step in STEPS if step != AlgorithmStep.name), *ANSOR_STEPS, *AUTOTVM_KNOBS, OTHER)
+"""What a primitive can be: a step of ours, one of Ansor's, a knob of AutoTVM's, or anything else.
+
+The step that chooses an algorithm is among the others, since it came after models were saved with these columns.
+"""
 
 NUM_TOKENS = 4096
 """Tokens of names are below this; 0 is no name."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tilewright.features.encoders import Encoder
 from tilewright.schedule import Extent, Loop, Schedule, Split, Stage, Step
 from tilewright.schedule.steps import (
+    AlgorithmStep,
     CacheReadStep,
     CacheWriteStep,
     ComputeAtStep,
@@ -131,6 +132,8 @@ class _Language:
             values = value if isinstance(value, tuple) else () if value is None else (value,)
             if field.name in ("stage", "consumer", "reader", "readers"):
                 names += [self.stages[name] for name in values]
+            elif field.name == "algorithm":
+                names.append(value)
             elif field.name in ("loop", "loops"):
                 found = [host.find_loop(name) for name in values]
                 names += [self.loops[loop] for loop in found]
@@ -142,6 +145,8 @@ class _Language:
     def completed(self, primitive: Primitive, step: Step) -> Primitive:
         """The primitive of a step that has been applied; what it made has names from now on."""
         stage = self.schedule[step.stage]
+        if isinstance(step, AlgorithmStep):
+            self._name_stages_of(step)
         if type(step) in _COPIES:
             self._name_copy(step)
             self._learn_axes(stage)
@@ -154,6 +159,13 @@ class _Language:
             return primitive
         self.loops[fused] = "@".join(primitive.names[1:])
         return replace(primitive, numbers=(self.extents[fused],))
+
+    def _name_stages_of(self, step: AlgorithmStep) -> None:
+        """The stages of an algorithm are named after the one that it computes, and what they are there."""
+        for made in self.schedule:
+            if made.name not in self.stages:
+                self.stages[made.name] = f"{self.stages[step.stage]}{made.name.removeprefix(step.stage)}"
+                self._learn_axes(made)
 
     def _name_copy(self, step: Step) -> None:
         made = list(self.schedule)[-1]

@@ -106,7 +106,7 @@ class NestBuilder:
         for stage in reversed(self.schedule.active_stages):
             self._place(stage)
         roots = [stage for stage in self.schedule.active_stages if stage.attach_loop is None]
-        packs = [self._pack(stage) for stage in roots if self.schedule.is_prepacked(stage)]
+        packs = [self._pack(stage) for stage in roots if self.schedule.is_argument(stage)]
         arguments = list(inputs)
         for pack in packs:
             arguments[pack.position] = pack.packed
@@ -123,17 +123,23 @@ class NestBuilder:
         return Module(LoopNest(task.name, (*arguments, *outputs), body), tuple(packs))
 
     def _pack(self, stage: Stage) -> Pack:
-        source = stage.packs
+        """The nest that makes the stage of a constant input, with what is made on the way."""
+        chain = [stage]
+        while (source := chain[0].packs) is not None and not source.is_constant:
+            chain.insert(0, self.schedule[source])
         assert source is not None
         position = [t.name for t in self.schedule.task.inputs].index(source.name)
         packed = self.buffers[stage.name]
-        nest = StageLowering(self, stage).nest()
+        nest = block(
+            [StageLowering(self, made).nest() for made in chain],
+            tuple(self.buffers[made.name] for made in chain[:-1]),
+        )
         name = f"{self.schedule.task.name}_pack_{position}"
         return Pack(position, packed, LoopNest(name, (self.buffers[source.name], packed), nest))
 
     def _place(self, stage: Stage) -> None:
         shape = tuple(self.extents[stage.loop_of_axis[axis]] for axis in stage.axes)
-        scope = OUTPUT if stage.is_output else PACKED if self.schedule.is_prepacked(stage) else LOCAL
+        scope = OUTPUT if stage.is_output else PACKED if self.schedule.is_argument(stage) else LOCAL
         self.buffers[stage.name] = buffer = Buffer(stage.name, shape, buffer_dtype(stage), scope)
         if scope != OUTPUT and buffer.num_bytes > self._max_local_bytes:
             raise LoweringError(

@@ -80,10 +80,11 @@ class Measurer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A program that compiles. `build_s` is the time the compiler took."""
+    """A program that compiles. `build_s` is the time the compiler took, `error_growth` how much more it may be off."""
 
     binary: KernelBinary
     build_s: float
+    error_growth: float = 1.0
 
 
 class Builder(Protocol):

@@ -1,11 +1,11 @@
-"""The primitives that change what stages compute: inline, cache_read, cache_write, pack and rfactor."""
+"""The primitives that change what stages compute: algorithm, inline, cache_read, cache_write, pack and rfactor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tilewright.errors import ScheduleError
+from tilewright.errors import ExpressionError, ScheduleError
 from tilewright.schedule.bounds import enclosing_loops
 from tilewright.schedule.loop import Fuse, Loop, Split
 from tilewright.schedule.stage import Layout, Stage
@@ -27,6 +27,7 @@ from tilewright.te import (
     substitute,
     visit,
 )
+from tilewright.te.algorithms import rewritten
 from tilewright.te.index import Intervals, is_anywhere
 
 if TYPE_CHECKING:
@@ -93,6 +94,23 @@ def inline(schedule: Schedule, stage: Stage) -> None:
 
 def _replace_body(stage: Stage, body: Expr) -> None:
     stage.set_body(body, stage.axes)
+
+
+def use_algorithm(schedule: Schedule, stage: Stage, name: str) -> None:
+    if schedule.steps:
+        raise ScheduleError("an algorithm is chosen before anything else; make it the first step")
+    try:
+        made = rewritten(stage.tensor, name)
+    except ExpressionError as error:
+        raise ScheduleError(str(error)) from None
+    for tensor in made.stages:
+        if tensor.name in schedule.stages:
+            raise ScheduleError(f"there is a stage {tensor.name} already; give the tensors of the task other names")
+        new = schedule.add_stage(tensor)
+        if tensor in made.ahead:
+            new.packs = new.reads[0].tensor
+    stage.set_body(made.body, stage.axes)
+    stage.leaves = stage.root_loops
 
 
 def cache_read(schedule: Schedule, source: Stage, readers: Sequence[Stage]) -> Stage:

@@ -122,11 +122,16 @@ class Schedule:
         return [stage for stage in self.active_stages if stage.attach_loop is loop]
 
     def is_prepacked(self, stage: Stage) -> bool:
-        """Whether the stage is a constant input laid out once, by `kernel.bind`, and not whenever the kernel runs."""
+        """Whether the stage is made of a constant input once, by `kernel.bind`, and not whenever the kernel runs."""
         source = stage.packs
-        if source is None or not source.is_constant or stage.attach_loop is not None:
+        if source is None or stage.attach_loop is not None:
             return False
-        return self.consumers(self[source]) == [stage]
+        origin = self[source]
+        return self.consumers(origin) == [stage] and (source.is_constant or self.is_prepacked(origin))
+
+    def is_argument(self, stage: Stage) -> bool:
+        """Whether the kernel takes the stage in the place of the constant that it is made of."""
+        return self.is_prepacked(stage) and not any(map(self.is_prepacked, self.consumers(stage)))
 
     @property
     def extents(self) -> dict[Loop, Extent]:

@@ -35,7 +35,7 @@ class Stage:
         self.tensor = tensor
         self.is_output = False
         self.is_inlined = False
-        self.packs: Tensor | None = None  # the tensor whose elements this stage lays out in reading order
+        self.packs: Tensor | None = None  # the tensor whose elements this stage lays out, or which it is made of
         self.layout: Layout | None = None  # the loops it follows, if it is a packed copy
         self.packed_by: tuple[str, ...] = ()  # the pack stages whose layout follows this stage's loops
         self.attach_loop: Loop | None = None
@@ -231,6 +231,16 @@ class Stage:
         from tilewright.schedule.steps import ComputeInlineStep
 
         self.schedule.apply(ComputeInlineStep(self.name))
+
+    def algorithm(self, name: str) -> None:
+        """Compute this stage by another algorithm, such as "winograd4": see `tilewright.te.algorithms`.
+
+        Rewrite: `C[..] = sum(f(..))` -> stages that C is made of, and `C[..]` from the last of them. It rounds more.
+        Checks: the algorithm applies to the stage; no step was made before.
+        """
+        from tilewright.schedule.steps import AlgorithmStep
+
+        self.schedule.apply(AlgorithmStep(self.name, name))
 
     def cache_read(self, *readers: Stage | str) -> Stage:
         """Copy this tensor into memory of its own for the given readers (all of them by default).

@@ -357,6 +357,15 @@ class ComputeInlineStep(Step):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class AlgorithmStep(Step):
+    name: ClassVar[str] = "algorithm"
+    algorithm: str
+
+    def apply(self, schedule: Schedule) -> None:
+        rewrite.use_algorithm(schedule, _computed(schedule, self.stage), self.algorithm)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CacheReadStep(Step):
     name: ClassVar[str] = "cache_read"
     readers: tuple[str, ...]
@@ -406,7 +415,7 @@ STEPS: dict[str, type[Step]] = {
     step.name: step
     for step in (
         SplitStep, FuseStep, ReorderStep, ParallelStep, VectorizeStep, UnrollStep, PragmaStep, ComputeAtStep,
-        ComputeRootStep, ComputeInlineStep, CacheReadStep, CacheWriteStep, PackStep, RFactorStep,
+        ComputeRootStep, ComputeInlineStep, AlgorithmStep, CacheReadStep, CacheWriteStep, PackStep, RFactorStep,
     )
 }  # fmt: skip
 
@@ -429,6 +438,7 @@ _NAME = ("a name", _is_name)
 _NAMES = ("names", _are(_is_name))
 # What the fields of steps are in JSON.
 _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "algorithm": _NAME,
     "loop": _NAME,
     "consumer": _NAME,
     "reader": _NAME,

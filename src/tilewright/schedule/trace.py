@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
-from tilewright.schedule.steps import Step, step_from_json
+from tilewright.schedule.steps import AlgorithmStep, Step, step_from_json
+from tilewright.te.algorithms import ALGORITHMS
 
 if TYPE_CHECKING:
     from tilewright.te import Task
@@ -30,6 +31,21 @@ class Trace:
         schedule = Schedule(task)
         schedule.replay(self.steps)
         return schedule
+
+    @property
+    def error_growth(self) -> float:
+        """How many times what rounding adds up to the results may be off, for the algorithms that it uses: mostly 1.
+
+        >>> Trace.from_json('[{"step": "algorithm", "stage": "conv", "arguments": ["winograd2"]}]').error_growth
+        2.0
+        """
+        used = [ALGORITHMS.get(step.algorithm) for step in self.steps if isinstance(step, AlgorithmStep)]
+        return max((algorithm.error_growth for algorithm in used if algorithm is not None), default=1.0)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it computes the sums of the task themselves, in whatever order."""
+        return not any(isinstance(step, AlgorithmStep) for step in self.steps)
 
     def candidate(self, row: int) -> Trace:
         """The trace of one candidate of a population."""

@@ -20,6 +20,7 @@ from tilewright.te import (
     memory_step,
     visit,
 )
+from tilewright.te.algorithms import choices
 
 
 def is_strictly_inlinable(stage: Stage) -> bool:
@@ -105,6 +106,17 @@ def lane_axis(stage: Stage, target: Target) -> Axis | None:
     steps = {memory_step(read, lane) for read in stage.reads}
     is_wide = lane.extent * 2 >= target.lanes(stage.tensor.dtype)
     return lane if is_wide and 1 in steps and steps <= {0, 1} else None
+
+
+def choice_of(stage: Stage) -> Axis | None:
+    """The axis each value of which has a formula of its own, as in the transforms of Winograd's convolution."""
+    found = choices(stage.body, stage.axes)
+    return None if found is None else found[0]
+
+
+def feeds_choices(schedule: Schedule, stage: Stage) -> bool:
+    """Whether a stage of such formulas reads the stage."""
+    return any(choice_of(consumer) is not None for consumer in schedule.consumers(stage))
 
 
 def is_untouched(stage: Stage) -> bool:

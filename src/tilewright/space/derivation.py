@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule.steps import AlgorithmStep
 from tilewright.space.annotation import annotate
 from tilewright.space.options import SpaceOptions
 from tilewright.space.plain import plain_schedule
@@ -20,6 +21,7 @@ from tilewright.space.rules import DEFAULT_RULES, Rule
 from tilewright.space.sketch import Sketch
 from tilewright.space.sketch_state import SketchState
 from tilewright.te import Task
+from tilewright.te.algorithms import algorithms_for
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -36,16 +38,31 @@ def derive(task: Task, options: SpaceOptions, rules: Sequence[Rule] = DEFAULT_RU
 
     Where choices multiply, as those of many products in one task do, only some of them are followed.
     """
-    states = [SketchState(task, options)]
-    most = min(_MAX_STATES, max(_LEAST_STATES, _MAX_STATES_TIMES_STAGES // len(task.stages)))
-    for stage in reversed(task.stages):
-        states = _some([following for state in states for following in _following(state, stage.name, rules)], most)
     sketches: list[Sketch] = []
-    for state in states:
-        sketch = _finished(state, f"sketch {len(sketches)}")
-        if sketch is not None:
-            sketches.append(sketch)
+    for start in _starts(task, options):
+        for state in _derived(start, rules):
+            sketch = _finished(state, f"sketch {len(sketches)}")
+            if sketch is not None:
+                sketches.append(sketch)
     return sketches or [Sketch(task, plain_schedule(task, options.target, options.threads).steps, options, "plain")]
+
+
+def _starts(task: Task, options: SpaceOptions) -> list[SketchState]:
+    """The task as it is, and with each algorithm that one of its stages may be computed by."""
+    if options.exact:
+        return [SketchState(task, options)]
+    steps = [AlgorithmStep(stage.name, name) for stage in task.stages for name in algorithms_for(stage)]
+    return [SketchState(task, options), *(SketchState(task, options, (step,)) for step in steps)]
+
+
+def _derived(start: SketchState, rules: Sequence[Rule]) -> list[SketchState]:
+    """The states in which all stages have been dealt with, from the last to the first."""
+    stages = start.schedule.active_stages
+    most = min(_MAX_STATES, max(_LEAST_STATES, _MAX_STATES_TIMES_STAGES // len(stages)))
+    states = [start]
+    for stage in reversed(stages):
+        states = _some([following for state in states for following in _following(state, stage.name, rules)], most)
+    return states
 
 
 def _some(states: list[SketchState], most: int) -> list[SketchState]:
@@ -58,7 +75,7 @@ def _some(states: list[SketchState], most: int) -> list[SketchState]:
 
 def _following(state: SketchState, name: str, rules: Sequence[Rule]) -> list[SketchState]:
     """The states in which the stage has been dealt with."""
-    if name in state.done or state.stage(name).is_inlined:
+    if name in state.done or state.stage(name).is_inlined or state.stage(name).packs is not None:
         return [state]
     found: list[SketchState] = []
     for rule in rules:

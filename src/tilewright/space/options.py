@@ -10,8 +10,12 @@ from tilewright.target import Target
 
 @dataclass(frozen=True, slots=True)
 class SpaceOptions:
-    """The machine, and how much the tiles of one axis may waste."""
+    """The machine, how much the tiles of one axis may waste, and whether all programs compute the sums of the task.
+
+    If they need not be `exact`, there are also those of algorithms that round more, such as Winograd's.
+    """
 
     target: Target
     threads: int = 1
     max_waste: float = MAX_AXIS_WASTE
+    exact: bool = True

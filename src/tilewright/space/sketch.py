@@ -33,6 +33,11 @@ class Sketch:
         self.knobs: tuple[Knob, ...] = tuple(dict.fromkeys(d.knob for value in values for d in decisions_in(value)))
 
     @property
+    def is_exact(self) -> bool:
+        """Whether its programs compute the sums of the task themselves, in whatever order."""
+        return Trace(self.steps).is_exact
+
+    @property
     def cardinality(self) -> int:
         """How many candidates there are."""
         return math.prod(knob.cardinality for knob in self.knobs)

@@ -33,17 +33,19 @@ def reduction_size(task: Task) -> int:
     return max(math.prod(axis.extent for axis in b.axes) if isinstance(b, Reduce) else 1 for b in bodies)
 
 
-def assert_matches(actual: NDArray[Any], expected: NDArray[Any], dtype: str, reduction_size: int = 1) -> None:
+def assert_matches(
+    actual: NDArray[Any], expected: NDArray[Any], dtype: str, reduction_size: int = 1, error_growth: float = 1.0
+) -> None:
     """Raise AssertionError unless `actual` equals `expected` up to rounding.
 
     Integers and bools must be equal. Floats may differ by some units in the last place of `dtype`, and absolutely
-    by what rounding in a reduction of that size can add up to; NaN equals NaN.
+    by what rounding in a reduction of that size can add up to, or by `error_growth` times all that; NaN equals NaN.
     """
     assert actual.shape == expected.shape, f"shape is {actual.shape}, expected {expected.shape}"
     assert actual.dtype == expected.dtype, f"dtype is {actual.dtype}, expected {expected.dtype}"
     a, e = _numbers(actual, dtype), _numbers(expected, dtype)
     if is_float(dtype):
-        rtol, atol = _tolerances(e, dtype, reduction_size)
+        rtol, atol = (error_growth * tolerance for tolerance in _tolerances(e, dtype, reduction_size))
         wrong = ~np.isclose(a, e, rtol, atol, equal_nan=True)
     else:
         rtol = atol = 0.0

@@ -28,7 +28,7 @@ def dataset_of(records: Iterable[Record], tasks: Mapping[str, Task], rules: Sequ
         task = tasks.get(key.task)
         if task is None:
             continue
-        sketches = space_of(task, SpaceOptions(Target.parse(key.target), key.threads), rules)
+        sketches = space_of(task, SpaceOptions(Target.parse(key.target), key.threads, exact=False), rules)
         known = [(candidate_of(record.trace, sketches), record) for record in latest(in_names_of(task, group))]
         found = [(candidate, record.latency_s) for candidate, record in known if candidate is not None]
         dataset = dataset.with_trials(

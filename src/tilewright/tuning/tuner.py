@@ -111,6 +111,7 @@ def tune(
     workload: str = "",
     rules: Sequence[Rule] = DEFAULT_RULES,
     template: Template | str | None = None,
+    exact: bool = False,
     context: Context | str = WARM,
     measure: MeasureOptions | None = None,
     measurer: Measurer | None = None,
@@ -126,8 +127,9 @@ def tune(
     target and number of threads, are used in the same way. `search` is a name of `tilewright.search.STRATEGIES`, such
     as annealing, the path of a file, or a `SearchStrategy`. With a `template`, or where one is as "file.py:name", the
     space is that of the template alone; otherwise it is what `rules` derive, and the registered templates that match
-    the task. Constants are warm, or as cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`.
-    `measure` has the options of measuring on this machine; a `measurer` measures elsewhere.
+    the task. With `exact`, no algorithm is used that rounds more than the sums of the task do, such as Winograd's.
+    Constants are warm, or as cold as `context` says, such as "cold-8M": see `tilewright.measure.Context`. `measure` has
+    the options of measuring on this machine; a `measurer` measures elsewhere.
     """
     num_trials = whole_number("trials", trials, least=1)
     log = None if records is None else RecordLog(file_path("records", records))
@@ -148,6 +150,7 @@ def tune(
         search=search,
         rules=[instance("a rule", rule, Rule) for rule in instance("rules", rules, Sequence)],
         template=template,
+        exact=instance("exact", exact, bool),
         workload=instance("workload", workload, str),
         context=Context.of(context),
     )
@@ -172,6 +175,7 @@ class Tuner:
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
         rules: Sequence[Rule] = DEFAULT_RULES,
         template: Template | str | None = None,
+        exact: bool = False,
         workload: str = "",
         context: Context = WARM,
     ) -> None:
@@ -182,7 +186,7 @@ class Tuner:
         self.threads = threads
         self.workload = workload
         self.context = context.of_task(task)
-        self.options = SpaceOptions(target, threads)
+        self.options = SpaceOptions(target, threads, exact=exact)
         self.template = None if template is None else find_template(template)
         self.sketches = self._space(rules)
         self.scoring = Scoring(find(cost_model, seed), str(self.context))
@@ -228,9 +232,10 @@ class Tuner:
         return TuneResult(self.task, self.target, self.threads, best, tuple(self.records), elapsed_s, path)
 
     def resume(self, records: Iterable[Record]) -> None:
-        """Take up those of the records that have this key: they count as trials."""
+        """Take up those of the records that have this key, and may be used: they count as trials."""
         self._take_up_history()
         mine = latest(in_names_of(self.task, group_by_task(for_target(records, self.target)).get(self.key, [])))
+        mine = [record for record in mine if record.trace.is_exact or not self.options.exact]
         found: list[tuple[Record, Candidate]] = []
         unusable: list[tuple[Record, TilewrightError]] = []
         for record in mine:
@@ -308,7 +313,8 @@ class Tuner:
     @cached_property
     def untuned(self) -> Untuned:
         """What is the best before anything is measured, by a model that has learned, or else by the analytical one."""
-        return search_untuned(self.sketches, model=self.scoring.drafting)
+        exact = [sketch for sketch in self.sketches if sketch.is_exact]
+        return search_untuned(exact, model=self.scoring.drafting)
 
     def _untuned(self) -> list[Candidate]:
         """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own.

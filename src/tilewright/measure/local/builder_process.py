@@ -56,4 +56,4 @@ def _answer(connection: Connection, compiler: Compiler, setup: Setup, trace: Tra
         connection.send(BuildAnswer(failed(BUILD_ERROR, traceback.format_exc()), ends_worker=True))
         raise
     else:
-        connection.send(BuildAnswer(Built(binary, time.perf_counter() - start_s)))
+        connection.send(BuildAnswer(Built(binary, time.perf_counter() - start_s, trace.error_growth)))

@@ -67,12 +67,13 @@ class BuildAnswer:
 class RunJob:
     """Time this kernel. Its output is checked if it could win, which every candidate could without a best.
 
-    With `is_turn` it is a short turn of a comparison.
+    With `is_turn` it is a short turn of a comparison. `error_growth` is what its algorithm adds to rounding.
     """
 
     binary: KernelBinary
     best_latency_s: float | None = None
     is_turn: bool = False
+    error_growth: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,11 @@ class LocalRunner:
 
     def run(self, built: Built, best_latency_s: float | None) -> Measurement:
         """Time a kernel for as long as it is worth beside the best."""
-        return self._run(RunJob(built.binary, best_latency_s), built.build_s)
+        return self._run(RunJob(built.binary, best_latency_s, error_growth=built.error_growth), built.build_s)
 
     def take_turn(self, built: Built) -> Measurement:
         """Time a kernel for a short while."""
-        return self._run(RunJob(built.binary, is_turn=True), built.build_s)
+        return self._run(RunJob(built.binary, is_turn=True, error_growth=built.error_growth), built.build_s)
 
     def reset(self) -> None:
         """End the process, in whatever it is doing."""

@@ -89,7 +89,7 @@ class Bench:
         runs_s = sample_turn(run, options) if job.is_turn else sample_latency(run, options, job.best_latency_s)
         if not self._could_win(statistics.median(runs_s), job.best_latency_s):
             return Ran(runs_s)
-        return Ran(runs_s, self._mismatch())
+        return Ran(runs_s, self._mismatch(job.error_growth))
 
     def _time(self, kernel: Kernel, number: int) -> float:
         inputs = [self._inputs[argument.name] for argument in kernel.inputs]
@@ -98,13 +98,13 @@ class Bench:
     def _could_win(self, latency_s: float, best_latency_s: float | None) -> bool:
         return best_latency_s is None or latency_s < self._setup.options.contender_factor * best_latency_s
 
-    def _mismatch(self) -> str:
+    def _mismatch(self, error_growth: float) -> str:
         # Many schedules add up in the same order and give the very bits of the one before: that is quickly seen.
         if self._right and all(map(_same_bits, self._outputs, self._right)):
             return ""
         for tensor, actual, expected in zip(self._setup.task.outputs, self._outputs, self._expected, strict=True):
             try:
-                assert_matches(actual, expected, tensor.dtype, self._reduction_size)
+                assert_matches(actual, expected, tensor.dtype, self._reduction_size, error_growth)
             except AssertionError as error:
                 return f"output {tensor.name}: {error}"
         self._right = [output.copy() for output in self._outputs]

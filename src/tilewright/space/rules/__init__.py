@@ -27,6 +27,7 @@ from tilewright.space.rules.multi_level_tiling_with_fusion import MultiLevelTili
 from tilewright.space.rules.rule import Rule
 from tilewright.space.rules.skip_stage import SkipStage
 from tilewright.space.rules.sums_in_lanes import SumsInLanes
+from tilewright.space.rules.transform_tiles import InlineTiles, StorePadding, TransformTiles
 
 __all__ = [
     "DEFAULT_RULES",
@@ -37,15 +38,21 @@ __all__ = [
     "FuseColumns",
     "FuseRows",
     "InlinePadding",
+    "InlineTiles",
     "JoinTiles",
     "MultiLevelTiling",
     "MultiLevelTilingWithFusion",
     "Rule",
     "SkipStage",
+    "StorePadding",
     "SumsInLanes",
+    "TransformTiles",
 ]
 
 DEFAULT_RULES: tuple[Rule, ...] = (
+    TransformTiles(),
+    InlineTiles(),
+    StorePadding(),
     AlwaysInline(),
     InlinePadding(),
     ComputeLocation(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.schedule import Stage
 from tilewright.schedule.steps import CacheWriteStep
-from tilewright.space.analysis import fusible_consumer, has_data_reuse
+from tilewright.space.analysis import feeds_choices, fusible_consumer, has_data_reuse
 from tilewright.space.rules.packing import pack_variants
 from tilewright.space.rules.tile_structure import TilingRule
 from tilewright.space.rules.tiling import tile_fused
@@ -17,7 +17,8 @@ class AddCacheWrite(TilingRule):
     name = "add_cache_write"
 
     def matches(self, state: SketchState, stage: Stage) -> bool:
-        return has_data_reuse(stage) and fusible_consumer(state.schedule, stage) is None
+        is_alone = fusible_consumer(state.schedule, stage) is None and not feeds_choices(state.schedule, stage)
+        return has_data_reuse(stage) and is_alone
 
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
         cached = state.add(CacheWriteStep(stage.name))

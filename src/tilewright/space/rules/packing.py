@@ -47,10 +47,11 @@ def packable(stage: Stage, ahead_of_time: bool) -> list[PackStep]:
     *_, lane = longer(stage.axes)
     found = []
     for tensor in dict.fromkeys(read.tensor for read in stage.reads):
-        if not tensor.is_placeholder:
+        is_constant = tensor.is_constant or state.schedule.is_prepacked(state.stage(tensor.name))
+        if not tensor.is_placeholder and not is_constant:
             continue
         reads = [in_place[0] for in_place in places(stage, tensor)]
-        if ahead_of_time != (tensor.is_constant and len(reads) == 1):
+        if ahead_of_time != (is_constant and len(reads) == 1):
             continue
         for place, read in enumerate(reads):
             reused = reused_axes(stage, read)

@@ -92,7 +92,7 @@ class TaskScheduler:
     """Tunes the tasks of networks, those first that promise most for an objective.
 
     `objective` is f1, f2, f3, f4 (see `objectives`) or a function of the networks' latencies; `strategy` is gradient,
-    round_robin, or an object with their `choose`; `search`, `cost_model` and `prior` are those of
+    round_robin, or an object with their `choose`; `search`, `cost_model`, `prior` and `exact` are those of
     `tilewright.tune`. A task that several networks share, in the same context, is tuned once. With f4 a task ends
     after `patience_trials` without an improvement. `make_tuner` makes the tuner of a task, given the task, the context
     and the name for its records.
@@ -110,6 +110,7 @@ class TaskScheduler:
         search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
         cost_model: CostModel | str | os.PathLike[str] = DEFAULT,
         prior: Prior | PriorSource | Sequence[PriorSource] | None = None,
+        exact: bool = False,
         patience_trials: int = _PATIENCE_TRIALS,
         make_tuner: Callable[[Task, Context, str], TaskTuner] | None = None,
     ) -> None:
@@ -126,6 +127,7 @@ class TaskScheduler:
         self._cost_model = find(cost_model, self.seed)
         self._prior = prior
         self._history: History | None = None
+        self._exact = exact
         self._make_tuner = make_tuner or self._new_tuner
 
     def tune(
@@ -177,6 +179,7 @@ class TaskScheduler:
             seed=self.seed,
             cost_model=copy.deepcopy(self._cost_model),
             history=self._history,
+            exact=self._exact,
             search=self._search,
             workload=label,
             context=context,

@@ -1,0 +1,244 @@
+"""Winograd's convolution: products of transformed tiles, of which there are fewer than of taps and results.
+
+A tile of m x m results of a 3 x 3 convolution takes (m + 2)^2 products for each channel instead of 9 m^2: 4 of 9 with
+m = 2, 1 of 4 with m = 4. Data and results are transformed along one dimension after the other, each in a stage of its
+own, the weights ahead of time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from tilewright.te.algorithms.convolution import Convolution
+from tilewright.te.algorithms.formulas import by_pairs, by_parity, choose
+from tilewright.te.algorithms.toom_cook import Row, matrices
+from tilewright.te.expr import Axis, Const, Expr, Read, Reduce, Select, Var, binary, cast
+from tilewright.te.tensor import Tensor
+from tilewright.te.transform import substitute
+
+NUM_TAPS = 3
+
+_Element: TypeAlias = Callable[[Sequence[Expr]], Expr]
+"""What stands at a place of a tile."""
+_Formula: TypeAlias = Callable[[Row, Callable[[int], Expr]], Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A tensor computed in another way: by `body`, from `stages` before it, of which `ahead` follow from constants."""
+
+    stages: tuple[Tensor, ...]
+    ahead: tuple[Tensor, ...]
+    body: Expr
+
+
+def winograd(convolution: Convolution, tile: int) -> Rewritten:
+    """The convolution from tiles of `tile` results along each of its windows, which have three taps."""
+    return _Winograd(convolution, tile).rewritten()
+
+
+def saving(convolution: Convolution, tile: int) -> float:
+    """How many products it saves: those of the convolution for each one that is left."""
+    direct = math.prod(window.output.extent * window.tap.extent for window in convolution.windows)
+    left = math.prod(-(-window.output.extent // tile) * (tile + NUM_TAPS - 1) for window in convolution.windows)
+    return direct / left
+
+
+class _Winograd:
+    """One rewriting: the names of the axes of its stages, and these stages, one kind after the other."""
+
+    def __init__(self, convolution: Convolution, tile: int) -> None:
+        self.convolution = convolution
+        self.tile = tile
+        self.matrices = matrices(tile, NUM_TAPS)
+        self.num_products = len(self.matrices.inputs)
+        self.windows = convolution.windows
+        self.name = convolution.tensor.name
+        self.taps = [window.tap for window in self.windows]
+        taken = {axis.name for axis in (*convolution.tensor.axes, *convolution.channels, *self.taps)}
+        self.of_products = _new_names("p", len(self.windows), taken)
+        self.of_tiles = _new_names("t", len(self.windows), taken)
+        self.within = _new_names("d", len(self.windows), taken)
+
+    def rewritten(self) -> Rewritten:
+        data, weights = self._transformed_data(), self._transformed_weights()
+        product = self._product(data[-1], weights[-1])
+        results = self._transformed_results(product)
+        *axes, channel = self.convolution.tensor.axes
+        moved = {window.output for window in self.windows}
+        outer = [binary("floordiv", axis, self.tile) if axis in moved else axis for axis in axes]
+        inner = [binary("mod", window.output, self.tile) for window in self.windows]
+        body = _at(results[-1], outer, [channel], inner)
+        return Rewritten((*data, *weights, product, *results), weights, body)
+
+    # --- the data -------------------------------------------------------------------------------------------------
+
+    def _transformed_data(self) -> tuple[Tensor, ...]:
+        """A stage for each window: [other dimensions and tiles, products so far, places left, channels].
+
+        The last has the products first, since one of them after the other reads it. Before them stands the data made
+        longer, where the last tiles reach beyond it.
+        """
+        data = self._long_data()
+        made = [] if data is self.convolution.data.tensor else [data]
+        for n in range(len(self.windows)):
+            outer, channel = self._data_axes()
+            inner = [*self._products(n + 1), *_new_axes(self.within[n + 1 :], self.num_products)]
+            element = partial(_at, made[-1], outer, [channel]) if n else partial(self._datum, data, [*outer, channel])
+            body = _transformed(element, inner, n, self.matrices.inputs, by_parity)
+            is_last = n + 1 == len(self.windows)
+            axes = (*inner, *outer, channel) if is_last else (*outer, *inner, channel)
+            made.append(_tensor(f"{self.name}.data{n}", axes, body))
+        return tuple(made)
+
+    def _long_data(self) -> Tensor:
+        """The data, with zeros behind it where tiles reach beyond it."""
+        source = self.convolution.data.tensor
+        shape = list(source.shape)
+        for n, window in enumerate(self.windows):
+            reach = self._tiles(n).extent * self.tile + self.num_products - self.tile + window.offset
+            shape[window.dim] = max(shape[window.dim], reach)
+        if tuple(shape) == source.shape:
+            return source
+        axes = [Axis("int64", f"i{dim}", extent, False) for dim, extent in enumerate(shape)]
+        guard: Expr | None = None
+        for axis, extent in zip(axes, source.shape, strict=True):
+            if axis.extent > extent:
+                is_inside = binary("lt", axis, extent)
+                guard = is_inside if guard is None else binary("and", guard, is_inside)
+        assert guard is not None, "some dimension is longer"
+        body = Select(source.dtype, guard, _at(source, axes, [], []), Const(source.dtype, 0.0))
+        return _tensor(f"{self.name}.long", axes, body)
+
+    def _datum(self, data: Tensor, outer: Sequence[Axis], places: Sequence[Expr]) -> Expr:
+        """An element of the data, at a place of a tile."""
+        indices: list[Expr] = list(outer)
+        for window, place in zip(self.windows, places, strict=True):
+            start = binary("add", binary("mul", outer[window.dim], self.tile), place)
+            indices[window.dim] = start if window.offset == 0 else binary("add", start, window.offset)
+        return _at(data, indices, [], [])
+
+    def _data_axes(self) -> tuple[list[Axis], Axis]:
+        """New axes for the dimensions of the data, with tiles along its windows; the last are the channels."""
+        of_dim = {window.dim: n for n, window in enumerate(self.windows)}
+        axes = []
+        for dim, index in enumerate(self.convolution.data.indices):
+            if dim in of_dim:
+                axes.append(self._tiles(of_dim[dim]))
+            else:
+                assert isinstance(index, Axis), "a convolution is read at axes and windows"
+                axes.append(_new_axis(index))
+        return axes[:-1], axes[-1]
+
+    # --- the weights ----------------------------------------------------------------------------------------------
+
+    def _transformed_weights(self) -> tuple[Tensor, ...]:
+        """A stage for each window, in double precision but for the last: [products so far, taps left, the rest]."""
+        source = self.convolution.weights
+        made: list[Tensor] = []
+        for n in range(len(self.taps)):
+            rest = {
+                index: _new_axis(index)
+                for index in source.indices
+                if isinstance(index, Axis) and index not in self.taps
+            }
+            inner = [*self._products(n + 1), *map(_new_axis, self.taps[n + 1 :])]
+            after = list(rest.values())
+            element = partial(_at, made[-1], [], after) if made else partial(self._weight, rest)
+            formula = partial(_rounded, source.dtype) if n + 1 == len(self.taps) else by_parity
+            body = _transformed(element, inner, n, self.matrices.taps, formula)
+            made.append(_tensor(f"{self.name}.weights{n}", (*inner, *after), body))
+        return tuple(made)
+
+    def _weight(self, rest: dict[Axis, Axis], taps: Sequence[Expr]) -> Expr:
+        source = self.convolution.weights
+        values: dict[Var, Expr] = dict(zip(self.taps, taps, strict=True))
+        values.update(rest.items())
+        plain = Read(source.dtype, source.tensor, tuple(substitute(index, values) for index in source.indices))
+        return cast(plain, "float64")
+
+    # --- the products and the results -----------------------------------------------------------------------------
+
+    def _product(self, data: Tensor, weights: Tensor) -> Tensor:
+        """[products, other dimensions and tiles, channels] of the results, summed over the channels of the data."""
+        convolution = self.convolution
+        products = self._products(len(self.windows))
+        axes = self._result_axes()
+        summed = {axis: Axis("int64", axis.name, axis.extent, True) for axis in convolution.channels}
+        value_of: dict[Expr, Expr] = dict(zip(convolution.tensor.axes, axes, strict=True))
+        value_of.update(summed.items())
+        output_of = {window.dim: window.output for window in self.windows}
+        of_data = [value_of[output_of.get(dim, index)] for dim, index in enumerate(convolution.data.indices)]
+        of_weights = [value_of[index] for index in convolution.weights.indices if index not in self.taps]
+        value = binary("mul", _at(data, [], of_data, products), _at(weights, [], of_weights, products))
+        body = Reduce(value.dtype, "sum", (value,), tuple(summed.values()))
+        return _tensor(f"{self.name}.product", (*products, *axes), body)
+
+    def _transformed_results(self, product: Tensor) -> tuple[Tensor, ...]:
+        """A stage for each window: [other dimensions and tiles, results so far, products left, channels]."""
+        made: list[Tensor] = []
+        for n in range(len(self.windows)):
+            *outer, channel = self._result_axes()
+            results = _new_axes(self.within[: n + 1], self.tile)
+            inner = [*results, *_new_axes(self.of_products[n + 1 :], self.num_products)]
+            before, after = (outer, [channel]) if made else ([], [*outer, channel])
+            element = partial(_at, made[-1] if made else product, before, after)
+            body = _transformed(element, inner, n, self.matrices.outputs, by_pairs)
+            made.append(_tensor(f"{self.name}.result{n}", (*outer, *inner, channel), body))
+        return tuple(made)
+
+    def _result_axes(self) -> list[Axis]:
+        """New axes for those of the results, with tiles in the place of positions."""
+        place = {window.output: n for n, window in enumerate(self.windows)}
+        return [self._tiles(place[axis]) if axis in place else _new_axis(axis) for axis in self.convolution.tensor.axes]
+
+    def _tiles(self, n: int) -> Axis:
+        return Axis("int64", self.of_tiles[n], -(-self.windows[n].output.extent // self.tile), False)
+
+    def _products(self, num: int) -> list[Axis]:
+        return _new_axes(self.of_products[:num], self.num_products)
+
+
+def _transformed(element: _Element, inner: Sequence[Axis], n: int, rows: Sequence[Row], formula: _Formula) -> Expr:
+    """What stands at the places `inner` after a transform along the n-th of them, from what stood there before."""
+
+    def before(a: int) -> Expr:
+        return element([*inner[:n], Const("int64", a), *inner[n + 1 :]])
+
+    return choose(inner[n], [formula(row, before) for row in rows])
+
+
+def _rounded(dtype: str, row: Row, element: Callable[[int], Expr]) -> Expr:
+    return cast(by_parity(row, element), dtype)
+
+
+def _at(tensor: Tensor, before: Sequence[Expr], after: Sequence[Expr], places: Sequence[Expr]) -> Expr:
+    return Read(tensor.dtype, tensor, (*before, *places, *after))
+
+
+def _tensor(name: str, axes: Sequence[Axis], body: Expr) -> Tensor:
+    return Tensor(name, tuple(axis.extent for axis in axes), body.dtype, tuple(axes), body)
+
+
+def _new_axis(like: Axis) -> Axis:
+    return Axis("int64", like.name, like.extent, False)
+
+
+def _new_axes(names: Sequence[str], extent: int) -> list[Axis]:
+    return [Axis("int64", name, extent, False) for name in names]
+
+
+def _new_names(letter: str, num: int, taken: set[str]) -> list[str]:
+    """So many names that no axis has yet; the loops of a stage are told apart by them."""
+    made = []
+    for n in range(num):
+        name = f"{letter}{n}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        made.append(name)
+    return made

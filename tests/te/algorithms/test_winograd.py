@@ -1,0 +1,146 @@
+"""Winograd's convolution: where it applies, what it is made of, and how far off it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tests.te.algorithms.convolutions import in_double, layer
+from tilewright import te
+from tilewright.errors import ExpressionError
+from tilewright.te import Expr, Tensor
+from tilewright.te.algorithms import ALGORITHMS, algorithms_for, rewritten
+from tilewright.workloads import parse
+
+EPSILON = 2.0**-23
+
+
+def conv_of(task: tw.Task, name: str = "conv") -> Tensor:
+    return next(stage for stage in task.stages if stage.name == name)
+
+
+def test_the_stages_of_a_convolution() -> None:
+    found = rewritten(conv_of(layer(14, 64, 32)), "winograd4")
+    assert {stage.name: stage.shape for stage in found.stages} == {
+        "conv.long": (1, 18, 18, 64),
+        "conv.data0": (1, 4, 4, 6, 6, 64),
+        "conv.data1": (6, 6, 1, 4, 4, 64),
+        "conv.weights0": (6, 3, 64, 32),
+        "conv.weights1": (6, 6, 64, 32),
+        "conv.product": (6, 6, 1, 4, 4, 32),
+        "conv.result0": (1, 4, 4, 4, 6, 32),
+        "conv.result1": (1, 4, 4, 4, 4, 32),
+    }
+    assert [stage.name for stage in found.ahead] == ["conv.weights0", "conv.weights1"]
+    assert [stage.dtype for stage in found.ahead] == ["float64", "float32"]
+    assert str(found.body) == "conv.result1[n, y // 4, x // 4, y % 4, x % 4, f]"
+
+
+def test_data_that_tiles_cover_is_not_made_longer() -> None:
+    assert "conv.long" not in [stage.name for stage in rewritten(conv_of(layer(12, 64, 32)), "winograd4").stages]
+
+
+def test_names_that_axes_have_are_not_given_again() -> None:
+    X = te.placeholder((1, 8, 8, 4), name="X")
+    W = te.placeholder((3, 3, 4, 4), name="W", constant=True)
+    t0, p0, c = te.reduce_axis(3, "t0"), te.reduce_axis(3, "p0"), te.reduce_axis(4, "c")
+    Y = te.compute((1, 6, 6, 4), lambda n, d0, d1, f: te.sum(X[n, d0 + t0, d1 + p0, c] * W[t0, p0, c, f], [t0, p0, c]))
+    for stage in rewritten(Y, "winograd2").stages:
+        names = [axis.name for axis in stage.axes]
+        assert len(set(names)) == len(names)
+
+
+def conv(element: Callable[..., Expr], *, constant: bool = True, dtype: str = "float32", taps: int = 3) -> Tensor:
+    """A convolution of the given read of the data, whose arguments are its axes and reduce axes."""
+    X = te.placeholder((1, 16, 16, 16), dtype, name="X")
+    W = te.placeholder((taps, taps, 16, 16), dtype, name="W", constant=constant)
+    r, s, c = te.reduce_axis(taps, "r"), te.reduce_axis(taps, "s"), te.reduce_axis(16, "c")
+    return te.compute(
+        (1, 7, 7, 16), lambda n, y, x, f: te.sum(element(X, n, y, x, r, s, c) * W[r, s, c, f], axis=[r, s, c]), "conv"
+    )
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        conv(lambda X, n, y, x, r, s, c: X[n, y * 2 + r, x + s, c]),
+        conv(lambda X, n, y, x, r, s, c: X[n, y + r * 2, x + s, c]),
+        conv(lambda X, n, y, x, r, s, c: X[n, c, y + r, x + s]),
+        conv(lambda X, n, y, x, r, s, c: X[n, y + r, x, s]),
+        conv(lambda X, n, y, x, r, s, c: X[n, y + r, y + s, c]),
+        conv(lambda X, n, y, x, r, s, c: te.maximum(X[n, y + r, x + s, c], 0.0)),
+        conv(lambda X, n, y, x, r, s, c: X[n, y + r, x + s, c], constant=False),
+        conv(lambda X, n, y, x, r, s, c: X[n, y + r, x + s, c], dtype="float64"),
+        conv(lambda X, n, y, x, r, s, c: X[n, y + r, x + s, c], taps=5),
+        conv_of(parse("c2d:1x14x14x32,32,3x3,s2,p1")),
+        conv_of(parse("c2d:1x14x14x32,32,1x1,s1,p0")),
+        conv_of(parse("c1d:1x64x32,32,3,s1,p1")),
+        parse("gmm:16x16x16").stages[-1],
+    ],
+    ids=[
+        "stride", "dilation", "channels first", "no window", "one axis twice", "not a product of reads", "no constant",
+        "float64", "five taps", "workload with stride", "one by one", "one dimension", "matrix product",
+    ],
+)  # fmt: skip
+def test_what_is_no_such_convolution_is_left_alone(tensor: Tensor) -> None:
+    assert algorithms_for(tensor) == []
+    with pytest.raises(ExpressionError, match=r"float32 over two windows of three taps and stride 1.*; .* is none"):
+        rewritten(tensor, "winograd4")
+
+
+def test_a_plain_convolution_is_found_whichever_operand_comes_first() -> None:
+    found = conv(lambda X, n, y, x, r, s, c: X[n, r + y, x + s + 1, c])
+    assert algorithms_for(found) == ["winograd2", "winograd4"]
+
+
+def test_an_algorithm_that_is_not_known_is_named_with_those_that_are() -> None:
+    with pytest.raises(
+        ExpressionError, match="there is no algorithm 'fft'; use one of: winograd2, winograd4, winograd6"
+    ):
+        rewritten(conv_of(layer(8, 16, 16)), "fft")
+
+
+@pytest.mark.parametrize(
+    ("size", "inputs", "outputs", "names"),
+    [
+        (56, 64, 64, ["winograd2", "winograd4", "winograd6"]),
+        (7, 512, 512, ["winograd2", "winograd4"]),
+        (1, 64, 64, []),
+        (56, 3, 64, []),
+        (56, 64, 8, []),
+    ],
+)
+def test_algorithms_are_for_enough_channels_and_tiles_that_are_filled(
+    size: int, inputs: int, outputs: int, names: list[str]
+) -> None:
+    assert algorithms_for(conv_of(layer(size, inputs, outputs))) == names
+
+
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@pytest.mark.parametrize(
+    ("size", "inputs", "outputs", "padding", "batch"),
+    [(7, 17, 5, 1, 1), (13, 3, 17, 0, 2), (14, 64, 16, 1, 1), (28, 16, 17, 1, 1), (57, 1, 3, 1, 1), (3, 5, 1, 0, 3)],
+)
+def test_it_is_as_far_off_as_it_says(
+    algorithm: str, size: int, inputs: int, outputs: int, padding: int, batch: int
+) -> None:
+    task = layer(size, inputs, outputs, padding=padding, batch=batch)
+    schedule = tw.Schedule(task)
+    schedule["conv"].algorithm(algorithm)
+    rng = np.random.default_rng(size)
+    random = te.random_inputs(task, rng)
+    # Data after a ReLU, and weights of a size that keeps its variance.
+    data = np.maximum(rng.normal(size=task.inputs[0].shape), 0).astype(np.float32)
+    weights = (rng.normal(size=task.inputs[1].shape) * math.sqrt(2 / (9 * inputs))).astype(np.float32)
+    kernel = tw.build(schedule, threads=1)
+    growth = schedule.trace.error_growth
+    for arrays in (random, [data, weights, *random[2:]]):
+        found, expected = kernel(*arrays), in_double(arrays, padding=padding)
+        of_sums = 4 * (4 + math.sqrt(9 * inputs)) * max(1, expected.std())
+        assert np.max(np.abs(found - expected) / (growth * EPSILON * (16 * np.abs(expected) + of_sums))) < 1
+        bound = kernel.bind(W=arrays[1], bias=arrays[2])
+        np.testing.assert_array_equal(bound(arrays[0], arrays[3]), found)
