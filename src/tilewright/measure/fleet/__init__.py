@@ -5,7 +5,7 @@ on at a device; `cluster`, `keeper` and `enlist` start machines and keep them in
 """
 
 from tilewright.measure.fleet.cluster import Address, Node, find_address, running_nodes, start_node, stop_node
-from tilewright.measure.fleet.fleet import LOCAL, DeviceInfo, Fleet, fleet_status
+from tilewright.measure.fleet.fleet import LOCAL, DeviceInfo, Fleet, fleet_status, kinds_of
 from tilewright.measure.fleet.station import DeviceSpec
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Node",
     "find_address",
     "fleet_status",
+    "kinds_of",
     "running_nodes",
     "start_node",
     "stop_node",

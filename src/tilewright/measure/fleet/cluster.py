@@ -169,7 +169,7 @@ def start_node(node: Node) -> int:
         raise UsageError(no_cluster(node.address))
     state = node_file(name)
     state.parent.mkdir(mode=0o700, exist_ok=True)
-    log_path = Path(node.folder) / f"{name}.log"
+    log_path = state.with_suffix(".log")
     with open(log_path, "wb") as log:
         keeper = subprocess.Popen(
             [sys.executable, "-m", "tilewright.measure.fleet.keeper", node.write()],

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from tilewright.errors import TilewrightError, UsageError
-from tilewright.measure.fleet import cluster
+from tilewright.measure.fleet import cluster, turns
 from tilewright.measure.fleet.cluster import Address, Node
 from tilewright.measure.fleet.station import DeviceSpec, boot_id
 from tilewright.measure.fleet.wire import read_measurement, write_setup
@@ -81,10 +81,12 @@ class Fleet:
         self._own_node = _start_here() if address == LOCAL else None
         self._address = Address.parse(self._own_node[1]) if self._own_node else cluster.find_address(address)
         self._link: _Link | None = None
+        self._thinking = turns.Thinking(())
         self._open: dict[Ticket, _Submitted] = {}
         self._num_tickets = 0
         try:
             self._link = _Link(self._address)
+            self._thinking = turns.Thinking(_cores_here(self._link.devices))
             self.devices = _chosen(self._link.devices, devices, target, self._address)
             self.target = _target_of(self.devices, target)
             self.threads = threads or min(len(device.cores) for device in self.devices)
@@ -108,8 +110,8 @@ class Fleet:
         """Where all devices are on this machine, thinking of more programs would disturb those that are timed."""
         if not self._open:
             return True
-        is_here = all(device.boot == boot_id() and not device.simulated for device in self.devices)
-        return not is_here and len(self._open) < _AHEAD * self._num_devices
+        are_here = all(map(_is_timed_here, self.devices))
+        return not are_here and len(self._open) < _AHEAD * self._num_devices
 
     @property
     def _num_devices(self) -> int:
@@ -128,13 +130,18 @@ class Fleet:
     def next_result(self) -> Result:
         if not self._open:
             raise UsageError("there is no result to wait for; submit a batch first")
+        self._thinking.end()
         try:
-            return self._wait()
+            result = self._wait()
+            if self.has_room:  # what the tuner does next takes long, and would disturb what is timed here
+                self._thinking.begin()
         except BaseException:
             self.cancel()
             raise
+        return result
 
     def cancel(self) -> None:
+        self._thinking.end()
         if self._open:
             self._open.clear()
             with contextlib.suppress(_LinkLostError):
@@ -142,6 +149,7 @@ class Fleet:
 
     def close(self) -> None:
         """Leave the cluster; one that was started for this fleet ends."""
+        self._thinking.end()
         self._open.clear()
         if self._link is not None:
             self._link.close()
@@ -320,6 +328,27 @@ class _Link:
         return message[name]
 
 
+def kinds_of(address: str | None = None, devices: Sequence[str] | None = None) -> list[list[DeviceInfo]]:
+    """The devices of a fleet, or those of the names, by the kind of their targets and as many cores."""
+    cluster.require_ray()
+    found = cluster.find_address(address)
+    link = _Link(found)
+    link.close()
+    kinds: list[list[DeviceInfo]] = []
+    for device in _chosen(link.devices, devices, None, found):
+        alike = (kind for kind in kinds if _are_alike(kind[0], device))
+        kind = next(alike, None)
+        if kind is None:
+            kinds.append([device])
+        else:
+            kind.append(device)
+    return kinds
+
+
+def _are_alike(a: DeviceInfo, b: DeviceInfo) -> bool:
+    return len(a.cores) == len(b.cores) and stands_for(str(a.target), Target.parse(str(b.target)))
+
+
 def fleet_status(address: str | None = None) -> list[tuple[DeviceInfo, Form]]:
     """The machines of a fleet, and what each is doing."""
     cluster.require_ray()
@@ -339,6 +368,15 @@ def _start_here() -> tuple[str, str]:
     spec = DeviceSpec(name, str(Target.native()), cores, default_threads())
     cluster.start_node(Node(address, True, spec, cluster.new_folder(), dies_with=os.getpid()))
     return name, str(address)
+
+
+def _is_timed_here(device: DeviceInfo) -> bool:
+    """Whether its times depend on what else this machine does."""
+    return device.boot == boot_id() and device.target is not None and not device.simulated and not device.emulator
+
+
+def _cores_here(devices: Sequence[DeviceInfo]) -> list[int]:
+    return sorted({core for device in devices if _is_timed_here(device) for core in device.cores})
 
 
 def _chosen(

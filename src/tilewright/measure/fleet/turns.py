@@ -10,6 +10,7 @@ import fcntl
 import os
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -43,6 +44,37 @@ def shared(cores: Sequence[int]) -> Iterator[None]:
     """Wait until nobody has one of the cores alone."""
     with _locked(cores, fcntl.LOCK_SH):
         yield
+
+
+class Thinking:
+    """A tuner's own share of the cores, while it thinks: nothing is timed on them meanwhile.
+
+    `begin` and `end` may be called at any time. A tuner that is not heard of for a while is not waited for.
+    """
+
+    def __init__(self, cores: Sequence[int], longest_s: float = 20.0) -> None:
+        self._cores = tuple(cores)
+        self._longest_s = longest_s
+        self._held = ExitStack()
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        self.end()
+        if not self._cores:
+            return
+        with self._lock:
+            self._held.enter_context(shared(self._cores))
+            self._timer = threading.Timer(self._longest_s, self.end)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def end(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self._held.close()
 
 
 @contextmanager

@@ -1,0 +1,225 @@
+"""A real cluster of a few nodes on this machine. All of it is in this module, so that only one is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+import pytest
+
+import tilewright as tw
+from tests.measure.fleet.local_cluster import Cluster, kill_all, processes_of
+from tilewright.cli import main
+from tilewright.errors import TilewrightError, UsageError
+from tilewright.measure import Batch, Measurement, MeasureOptions, Measurer, measure_all
+from tilewright.measure.fleet import Fleet, fleet_status, stop_node
+from tilewright.measure.local import LocalMeasurer
+from tilewright.records import read_records
+from tilewright.schedule import Trace
+from tilewright.target import Target
+from tilewright.testing.measurer_checks import MeasurerChecks, doubling, split_program
+
+pytestmark = pytest.mark.xdist_group("fleet")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("fleet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TILEWRIGHT_FLEET", str(folder / "state"))
+        patch.setenv("RAY_AUTH_TOKEN_PATH", str(folder / "token"))
+        patch.delenv("RAY_ADDRESS", raising=False)
+        started = Cluster()
+        try:
+            yield started
+        finally:
+            started.close()
+
+
+@pytest.fixture(scope="module")
+def head(cluster: Cluster) -> str:
+    cluster.add("alpha")
+    return str(cluster.address)
+
+
+@pytest.fixture
+def fleet(head: str) -> Iterator[Fleet]:
+    with Fleet(head, threads=1) as made:
+        yield made
+
+
+class TestFleet(MeasurerChecks):
+    """What every measurer must do. One fleet for all checks: connecting takes a second."""
+
+    @pytest.fixture(scope="class")
+    def shared(self, head: str) -> Iterator[Fleet]:
+        with Fleet(head, threads=1) as made:
+            yield made
+
+    @pytest.fixture
+    def measurer(self, shared: Fleet) -> Iterator[Measurer]:
+        yield shared
+        shared.cancel()
+
+    def make(self) -> Measurer:
+        raise AssertionError("the fixture gives one")
+
+    def test_it_may_be_closed_twice_and_with_work_left(self, head: str) -> None:  # type: ignore[override]
+        measurer = Fleet(head, threads=1)
+        measurer.submit(Batch(doubling(), (Trace(),)))
+        measurer.close()
+        measurer.close()
+
+
+def programs(number: int) -> tuple[Trace, ...]:
+    return tuple(split_program(doubling(), factor) for factor in range(2, number + 2))
+
+
+def test_a_task_is_tuned_on_the_fleet_and_recorded_as_everywhere(fleet: Fleet, tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "records.jsonl")
+    result = tw.tune(doubling(), trials=6, records=path, target=fleet.target, threads=1, measurer=fleet)
+    assert result.best.latency_s is not None
+    assert len({str(record.trace) for record in read_records(path)}) == 6
+    again = tw.tune(doubling(), trials=6, records=path, target=fleet.target, threads=1, measurer=fleet)
+    assert len(again.records) == 6
+
+
+@pytest.mark.parametrize(
+    ("compiler", "status"),
+    [("writes_to_nowhere", "RUN_ERROR"), ("loops_for_ever", "RUN_TIMEOUT"), ("writes_one_element", "WRONG_RESULT")],
+)
+def test_a_bad_program_costs_itself_alone(head: str, compiler: str, status: str) -> None:
+    options = MeasureOptions(compiler=f"tests.measure.local.compilers:{compiler}", run_timeout_s=1.0)
+    with Fleet(head, threads=1, options=options) as fleet:
+        results = measure_all(fleet, Batch(doubling(), (split_program(doubling(), 4), Trace())))
+    assert [result.status for result in results] == ["OK", status]
+
+
+def test_two_tuners_share_a_device_in_turns(head: str) -> None:
+    with Fleet(head, threads=1) as one, Fleet(head, threads=1) as two:
+        for measurer in (one, two):
+            measurer.submit(Batch(doubling(), programs(8)))
+        ends_s: dict[str, float] = {}
+        for name, measurer in (("two", two), ("one", one)):
+            results = [measurer.next_result().measurement for _ in range(8)]
+            ends_s[name] = time.monotonic()
+            assert [result.status for result in results] == ["OK"] * 8
+
+
+def test_code_for_another_machine_is_refused(head: str) -> None:
+    with Fleet(head, threads=1) as fleet:
+        fleet.target = Target.parse("llvm -mcpu=haswell -l2=3M")  # what nobody here is
+        fleet.submit(Batch(doubling(), (Trace(),)))
+        events: list[str] = []
+        fleet._on_event = events.append
+        with suppress(TilewrightError):
+            assert fleet.next_result().measurement.status == "RUN_ERROR"
+        assert any("alpha is for" in event and "-l2=3M" in event for event in events)
+
+
+def test_wrong_names_targets_and_threads_are_errors_that_say_what_there_is(head: str) -> None:
+    with pytest.raises(UsageError, match="has no device 'omega'; it has: alpha"):
+        Fleet(head, devices=["omega"])
+    with pytest.raises(UsageError, match="has no device for aarch64"):
+        Fleet(head, target="aarch64")
+    with pytest.raises(UsageError, match="alpha measures on 1 cores"):
+        Fleet(head, threads=64)
+
+
+def test_without_a_cluster_the_error_has_the_command_that_starts_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", "gmm:32x32x32", "--fleet", "127.0.0.1:1"]) == 2
+    assert "there is no fleet at 127.0.0.1:1; start one with `tilewright fleet up`" in capsys.readouterr().err
+
+
+def test_status_says_what_each_device_has_done(head: str, fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    measure_all(fleet, Batch(doubling(), (Trace(),)))
+    ((device, status),) = fleet_status(head)
+    assert (device.name, device.target, device.num_builders) == ("alpha", str(Target.native()), 1)
+    assert status["num_trials"] >= 1
+    assert main(["fleet", "status", "--address", head, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["name"] == "alpha"
+    assert main(["fleet", "status"]) == 0  # of this machine
+    assert "alpha" in capsys.readouterr().out
+
+
+def test_a_name_is_used_once(cluster: Cluster, head: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fleet", "up", "--address", head, "--as", "alpha"]) == 2
+    assert "a device alpha of a fleet runs here already" in capsys.readouterr().err
+
+
+class Counted:
+    """Results of a batch, each once."""
+
+    def __init__(self, fleet: Fleet, number: int) -> None:
+        self.events: list[str] = []
+        fleet._on_event = self.events.append
+        self._fleet = fleet
+        self._waiting = set(fleet.submit(Batch(doubling(), programs(number))))
+        self.results: list[Measurement] = []
+
+    def take(self, number: int) -> None:
+        for _ in range(number):
+            ticket, measurement = self._fleet.next_result()
+            self._waiting.remove(ticket)
+            self.results.append(measurement)
+
+    def take_all(self) -> None:
+        self.take(len(self._waiting))
+        assert [result.status for result in self.results] == ["OK"] * len(self.results)
+        with pytest.raises(UsageError, match="no result to wait for"):
+            self._fleet.next_result()
+
+
+def test_a_runner_that_is_killed_is_replaced(fleet: Fleet) -> None:
+    counted = Counted(fleet, 12)
+    counted.take(2)
+    kill_all(processes_of("alpha", "fork_server"))
+    counted.take_all()
+
+
+def test_a_device_whose_process_is_killed_measures_again_when_it_is_back(fleet: Fleet) -> None:
+    counted = Counted(fleet, 12)
+    counted.take(2)
+    kill_all(processes_of("alpha", "ray::Station"))
+    counted.take_all()
+    assert any("alpha has failed" in event for event in counted.events)
+
+
+def test_a_node_that_joins_late_is_killed_and_comes_back_loses_nothing(cluster: Cluster, fleet: Fleet) -> None:
+    counted = Counted(fleet, 200)
+    counted.take(3)
+    cluster.add("beta")
+    try:
+        until_s = time.monotonic() + 20
+        while not _num_trials(str(cluster.address), "beta") and time.monotonic() < until_s:
+            counted.take(5)
+        kill_all(processes_of("beta", ""))
+        counted.take_all()
+        assert any("beta has failed" in event for event in counted.events)
+    finally:
+        stop_node("beta")
+
+
+def _num_trials(address: str, name: str) -> int:
+    return sum(status.get("num_trials", 0) for device, status in fleet_status(address) if device.name == name)
+
+
+def test_a_head_that_is_started_again_loses_nothing(fleet: Fleet) -> None:
+    counted = Counted(fleet, 12)
+    counted.take(2)
+    kill_all(processes_of("alpha", ""))
+    counted.take_all()
+    assert any("is gone; waiting for it" in event for event in counted.events)
+    assert any("is back; what was under way is measured again" in event for event in counted.events)
+
+
+def test_the_fleet_measures_what_this_machine_alone_would(head: str) -> None:
+    options = MeasureOptions(num_builders=1)
+    with Fleet(head, threads=1, options=options) as fleet, closing(LocalMeasurer(fleet.target, 1, options)) as local:
+        batch = Batch(doubling(), programs(3), turns=3)
+        for there, here in zip(measure_all(fleet, batch), measure_all(local, batch), strict=True):
+            assert there.status == here.status
+            assert len(there.runs_s) == len(here.runs_s) == 3
