@@ -18,6 +18,8 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks import arguments
 from benchmarks.machine import describe_machine
 from benchmarks.table import heading, markdown
@@ -28,6 +30,7 @@ from tilewright.measure.fleet.cluster import LOOPBACK, free_port, new_folder
 from tilewright.measure.fleet.simulated import TRIAL_S
 from tilewright.measure.local import LocalMeasurer
 from tilewright.schedule import Trace
+from tilewright.search import find_strategy
 from tilewright.space import SpaceOptions, derive
 from tilewright.target import Target, default_threads
 
@@ -95,7 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     overheads = [overhead(options.rounds)] if options.rounds else []
     memories = memory(options.trials) if options.trials else []
     print(as_json(scales, overheads, memories) if options.format == "json" else as_table(scales, overheads, memories))
-    return 0 if all(found.is_passed for found in (*scales, *overheads)) else 1
+    are_passed = [*(found.is_passed for found in scales), *(found.is_passed for found in overheads)]
+    return 0 if all(are_passed) else 1
 
 
 def scale(num_devices: int, seconds: float) -> Scale:
@@ -188,11 +192,9 @@ def _cluster(simulated: int = 0) -> Iterator[str]:
 
 def _programs(number: int, target: Target) -> tuple[Trace, ...]:
     """Programs of the workload, drawn at random."""
-    from tilewright.search import find_strategy
-
     task = workloads.parse(_WORKLOAD)
     sketches = derive(task, SpaceOptions(target, 1))
-    strategy = find_strategy("random").begin(sketches, lambda populations: [], target, 0)
+    strategy = find_strategy("random").begin(sketches, lambda population: np.zeros(len(population)), target, 0)
     return tuple(candidate.trace for candidate in strategy.ask(number))
 
 

@@ -189,13 +189,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @contextlib.contextmanager
-def fleets_of_kinds(arguments: argparse.Namespace, say: Callable[[str], None]) -> Iterator[dict[str, Fleet]]:
+def fleets_of_kinds(
+    arguments: argparse.Namespace, kinds: list[list[DeviceInfo]], say: Callable[[str], None]
+) -> Iterator[dict[str, Fleet]]:
     """A fleet for each kind of devices, by the name of the first of them; closed in the end."""
     from tilewright.measure.fleet import Fleet
 
     with contextlib.ExitStack() as stack:
         found: dict[str, Fleet] = {}
-        for kind in _kinds(arguments):
+        for kind in kinds:
             names = [device.name for device in kind]
             fleet = stack.enter_context(Fleet(arguments.fleet, devices=names, threads=arguments.threads, on_event=say))
             print(f"{', '.join(names)}: {fleet.threads} threads on {fleet.target}", file=sys.stderr)
@@ -203,16 +205,14 @@ def fleets_of_kinds(arguments: argparse.Namespace, say: Callable[[str], None]) -
         yield found
 
 
-def are_several_kinds(arguments: argparse.Namespace) -> bool:
-    """Whether a command measures on devices of several kinds at once."""
-    is_default = arguments.target == DEFAULT_TARGET
-    return arguments.fleet not in (None, _LOCAL) and is_default and len(_kinds(arguments)) > 1
-
-
-def _kinds(arguments: argparse.Namespace) -> list[list[DeviceInfo]]:
+def several_kinds(arguments: argparse.Namespace) -> list[list[DeviceInfo]]:
+    """The devices of a command by their kinds, if it measures on several kinds at once; otherwise none."""
     from tilewright.measure.fleet import kinds_of
 
-    return kinds_of(arguments.fleet, None if arguments.devices is None else arguments.devices.split(","))
+    if arguments.fleet in (None, _LOCAL) or arguments.target != DEFAULT_TARGET:
+        return []
+    kinds = kinds_of(arguments.fleet, None if arguments.devices is None else arguments.devices.split(","))
+    return kinds if len(kinds) > 1 else []
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from tilewright.cli.tune import failures, parse_time
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
+    from tilewright.measure.fleet import DeviceInfo
     from tilewright.network import TunedNetwork
     from tilewright.te import Task
     from tilewright.tuning.task_scheduler import NetworkProgress
@@ -28,8 +29,8 @@ def run(arguments: argparse.Namespace) -> None:
     network.check_model(arguments.workload)
     path = arguments.records or f"{name_of(arguments.workload)}.jsonl"
     print(f"tuning {arguments.workload}; records in {path}", file=sys.stderr)
-    if fleet.are_several_kinds(arguments):
-        _tune_for_kinds(arguments, path)
+    if kinds := fleet.several_kinds(arguments):
+        _tune_for_kinds(arguments, kinds, path)
         return
     try:
         tuned = _tune(arguments, path)
@@ -94,7 +95,7 @@ def _tune(arguments: argparse.Namespace, path: str) -> TunedNetwork:
         display.finish()
 
 
-def _tune_for_kinds(arguments: argparse.Namespace, path: str) -> None:
+def _tune_for_kinds(arguments: argparse.Namespace, kinds: list[list[DeviceInfo]], path: str) -> None:
     """Tune for several kinds of devices at once: one file of records, and a compiled model for each."""
     from tilewright.network import tune_network_for
 
@@ -102,7 +103,7 @@ def _tune_for_kinds(arguments: argparse.Namespace, path: str) -> None:
         raise UsageError(f"--objective {arguments.objective} is for devices of one kind; name them with --devices")
     display = KindsDisplay()
     try:
-        with fleet.fleets_of_kinds(arguments, display.say) as fleets:
+        with fleet.fleets_of_kinds(arguments, kinds, display.say) as fleets:
             found = tune_network_for(
                 arguments.workload,
                 fleets,

@@ -14,7 +14,6 @@ import re
 import secrets
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -170,26 +169,36 @@ def start_node(node: Node) -> int:
     state = node_file(name)
     state.parent.mkdir(mode=0o700, exist_ok=True)
     log_path = state.with_suffix(".log")
-    with open(log_path, "wb") as log:
-        keeper = subprocess.Popen(
-            [sys.executable, "-m", "tilewright.measure.fleet.keeper", node.write()],
-            env=ray_environment(node.address),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    keeper = _spawn_keeper(node, log_path)
     until_s = time.monotonic() + _JOIN_S
     while time.monotonic() < until_s:
         if any(known["name"] == name and known["is_ready"] for known in running_nodes()):
-            return keeper.pid
-        if keeper.poll() is not None:
+            return keeper
+        if _has_ended(keeper):
             break
         time.sleep(0.1)
     stop_node(name)
-    if keeper.poll() is None:
-        keeper.terminate()
     raise TilewrightError(f"{name} did not join the fleet at {node.address}: {_last_words(log_path)}")
+
+
+def _spawn_keeper(node: Node, log_path: Path) -> int:
+    """A process that outlives this one, in a session of its own."""
+    command = [sys.executable, "-m", "tilewright.measure.fleet.keeper", node.write()]
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    files = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log_path), flags, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    return os.posix_spawn(sys.executable, command, ray_environment(node.address), file_actions=files, setsid=True)
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a process has; of a child nothing is left then."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return not Path(f"/proc/{pid}").exists()
 
 
 def node_file(name: str) -> Path:
@@ -220,7 +229,7 @@ def stop_node(name: str) -> None:
     for pid in pids:
         os.kill(pid, signal.SIGTERM)
     until_s = time.monotonic() + _LEAVE_S
-    while any(node["name"] == name for node in running_nodes()) and time.monotonic() < until_s:
+    while not all(map(_has_ended, pids)) and time.monotonic() < until_s:
         time.sleep(0.05)
 
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,8 @@ class Fleet:
         self._thinking = turns.Thinking(())
         self._open: dict[Ticket, _Submitted] = {}
         self._num_tickets = 0
+        self.num_measured: Counter[str] = Counter()
+        """How many programs each device has measured."""
         try:
             self._link = _Link(self._address)
             self._thinking = turns.Thinking(_cores_here(self._link.devices))
@@ -174,6 +177,8 @@ class Fleet:
 
     def _taken(self, message: Form) -> Result:
         ticket: Ticket = message["result"]
+        if message["device"]:
+            self.num_measured[message["device"]] += 1
         submitted = self._open.pop(ticket)
         measurement = read_measurement(message["measurement"])
         submitted.waiting.discard(ticket)

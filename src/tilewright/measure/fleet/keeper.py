@@ -28,6 +28,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PAUSE_S = 1.0
 _ENLIST_S = 60.0
 _END_S = 2.0
+_LEAVE_S = 8.0
 _LOOK_S = 0.25
 _OBJECT_STORE_BYTES = 100_000_000
 
@@ -49,11 +50,20 @@ def main(text: str) -> None:
         try:
             _Keeper(node, state, ended).keep()
         except _EndError:
-            pass
+            _leave(node)
         finally:
             _end_descendants()
             path.unlink(missing_ok=True)
             shutil.rmtree(node.folder, ignore_errors=True)
+
+
+def _leave(node: Node) -> None:
+    """Tell the cluster that the device does not come back; one that ends with this node need not know."""
+    if node.is_head or not node.address.answers:
+        return
+    program = [sys.executable, "-m", "tilewright.measure.fleet.enlist", str(node.address), node.spec.write(), "leave"]
+    with suppress(subprocess.TimeoutExpired):
+        subprocess.run(program, stdin=subprocess.DEVNULL, timeout=_LEAVE_S, check=False)
 
 
 class _Keeper:
@@ -84,7 +94,7 @@ class _Keeper:
                      "--include-dashboard=false", f"--temp-dir={self._node.folder}"]  # fmt: skip
         else:
             where = [f"--address={address}"]
-        command = [sys.executable, "-m", "ray.scripts.scripts", "start", *where, *common]
+        command = [sys.executable, "-m", "tilewright.measure.fleet.ray_start", "start", *where, *common]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def _enlist(self, ray: subprocess.Popen[bytes]) -> bool:

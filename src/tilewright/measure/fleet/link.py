@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ from tilewright.measure.fleet.wire import PROTOCOL
 from tilewright.target import Target, stands_for
 
 _LOOK_FOR_DEVICES_S = 2.0
-_DESCRIBE_S = 10.0
+_DESCRIBE_S = 3.0
+_HEAD_S = 8.0
+EXIT_HEAD_LOST = 3
 _LONGEST_LINE = 1 << 30
 
 
@@ -56,7 +59,7 @@ class _RayStation:
         if self._device is None:
             found = await self._call("run", "run", *arguments)
         else:
-            found = await self._call("run_on", "", self._device, *arguments)
+            found = await self._call("run_on", "run", self._device, *arguments)
         return found
 
     async def compare(self, setup: str, built: Sequence[Form], turns: int) -> list[Form]:
@@ -68,7 +71,7 @@ class _RayStation:
 
         bound = getattr(self._handle, method)
         try:
-            return await (bound.options(concurrency_group=group) if group else bound).remote(*arguments)
+            return await bound.options(concurrency_group=group).remote(*arguments)
         except RayError as error:
             raise StationLostError(_cause(error)) from error
 
@@ -105,29 +108,25 @@ class _Link:
             task.cancel()
 
     async def _keep_looking(self) -> None:
+        """Ends this process when the head does not answer: Ray itself may wait for it for ever."""
         while True:
             await asyncio.sleep(_LOOK_FOR_DEVICES_S)
-            await self._look()
+            try:
+                await self._look()
+            except _HeadLostError:
+                os._exit(EXIT_HEAD_LOST)
 
     async def _look(self) -> None:
         """Who is there; new ones join the work, and those whose name is gone leave it."""
-        import ray
-        from ray.util import list_named_actors
-
-        names = {found["name"] for found in list_named_actors(all_namespaces=True) if found["namespace"] == NAMESPACE}
+        names = await _device_names()
         for name in self._known.keys() - names:
             for device in _devices_of(self._known.pop(name)):
                 self._dispatcher.leave(_name_of(name, device))
             self._dispatcher.leave(name)
             self._send(event=f"{name} has left the fleet")
-        for name in sorted(names - self._known.keys()):
-            try:
-                handle = ray.get_actor(name, namespace=NAMESPACE)
-                described = await asyncio.wait_for(_RayStation(name, handle).describe(), _DESCRIBE_S)
-            except (ValueError, StationLostError, asyncio.TimeoutError):
-                continue  # it is not there yet, or not any more
+        for described in await asyncio.gather(*map(_described, sorted(names - self._known.keys()))):
             if described.get("protocol") == PROTOCOL:
-                self._known[name] = described
+                self._known[described["name"]] = described
         self._assign()
         self._send(devices=self._num_devices())
 
@@ -158,17 +157,45 @@ class _Link:
     async def _statuses(self) -> Form:
         import ray
 
-        found: Form = {}
-        for name in self._known:
-            station = _RayStation(name, ray.get_actor(name, namespace=NAMESPACE))
+        async def status(name: str) -> Form:
             try:
-                found[name] = await asyncio.wait_for(station.status(), _DESCRIBE_S)
-            except (StationLostError, asyncio.TimeoutError) as error:
-                found[name] = {"lost": str(error) or "it does not answer"}
-        return found
+                station = _RayStation(name, ray.get_actor(name, namespace=NAMESPACE))
+                return await asyncio.wait_for(station.status(), _DESCRIBE_S)
+            except (ValueError, StationLostError, asyncio.TimeoutError) as error:
+                return {"lost": str(error) or "it does not answer"}
+
+        return dict(zip(self._known, await asyncio.gather(*map(status, self._known)), strict=True))
 
     def _send(self, **message: object) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
+
+
+class _HeadLostError(Exception):
+    """The head of the cluster does not answer."""
+
+
+async def _device_names() -> set[str]:
+    from ray.exceptions import RayError
+    from ray.util import list_named_actors
+
+    loop = asyncio.get_running_loop()
+    try:
+        # It waits for the head, and so in a thread.
+        found = await asyncio.wait_for(loop.run_in_executor(None, list_named_actors, True), _HEAD_S)
+    except (RayError, RuntimeError, OSError, asyncio.TimeoutError) as error:
+        raise _HeadLostError from error
+    return {actor["name"] for actor in found if actor["namespace"] == NAMESPACE}
+
+
+async def _described(name: str) -> Form:
+    """What a device says of itself; nothing if it is not there yet, or not any more."""
+    import ray
+
+    try:
+        station = _RayStation(name, ray.get_actor(name, namespace=NAMESPACE))
+        return await asyncio.wait_for(station.describe(), _DESCRIBE_S)
+    except (ValueError, StationLostError, asyncio.TimeoutError):
+        return {}
 
 
 def is_wanted(described: Form, wanted: Form) -> bool:
