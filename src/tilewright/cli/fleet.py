@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tilewright.measure.fleet import DeviceInfo, Fleet
 
 _LOCAL = "local"
+_SHOWN = 60  # characters of a reason in a table
 
 
 def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -135,7 +136,7 @@ def _as_table(found: list[tuple[DeviceInfo, dict[str, Any]]]) -> str:
             rows.append((device.name, f"lost: {status['lost']}", "-", "-", "-", "-", device.target or "builds only"))
             continue
         numbers = (f"{status['per_second']:.1f}", *(str(status[n]) for n in ("num_trials", "num_failed")))
-        faults = f"{status['num_faults']}{', last: ' + status['last_fault'] if status['last_fault'] else ''}"
+        faults = f"{status['num_faults']}{', last: ' + status['last_fault'][:_SHOWN] if status['last_fault'] else ''}"
         rows.append((device.name, status["task"] or "-", *numbers, faults, device.target or "builds only"))
     return table(rows)
 

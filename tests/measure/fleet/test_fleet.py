@@ -80,7 +80,7 @@ class TestFleet(MeasurerChecks):
 
 
 def programs(number: int) -> tuple[Trace, ...]:
-    return tuple(split_program(doubling(), factor) for factor in range(2, number + 2))
+    return tuple(split_program(doubling(), 2 + index % 7) for index in range(number))
 
 
 def test_a_task_is_tuned_on_the_fleet_and_recorded_as_everywhere(fleet: Fleet, tmp_path: Path) -> None:
@@ -207,8 +207,12 @@ class Counted:
         self.events: list[str] = []
         fleet._on_event = self.events.append
         self._fleet = fleet
-        self._waiting = set(fleet.submit(Batch(doubling(), programs(number))))
+        self._waiting: set[int] = set()
         self.results: list[Measurement] = []
+        self.submit(number)
+
+    def submit(self, number: int) -> None:
+        self._waiting.update(self._fleet.submit(Batch(doubling(), programs(number))))
 
     def take(self, number: int) -> None:
         for _ in range(number):
@@ -239,12 +243,15 @@ def test_a_device_whose_process_is_killed_measures_again_when_it_is_back(fleet: 
 
 
 def test_a_node_that_joins_late_is_killed_and_comes_back_loses_nothing(cluster: Cluster, fleet: Fleet) -> None:
-    counted = Counted(fleet, 600)
+    counted = Counted(fleet, 4)
     counted.take(3)
     cluster.add("beta")
     try:
         while not fleet.num_measured["beta"]:
-            counted.take(1)
+            counted.submit(4)
+            counted.take(4)
+        counted.submit(24)
+        counted.take(4)
         kill_all(processes_of("beta", ""))
         counted.take_all()
         assert any("beta has failed" in event for event in counted.events)
