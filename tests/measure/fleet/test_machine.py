@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -13,9 +15,13 @@ import pytest
 
 from tilewright.cli import main
 from tilewright.errors import UsageError
-from tilewright.measure.fleet import Address, pace, turns
+from tilewright.measure.fleet import Address, DeviceInfo, DeviceSpec, fleet, pace, simulated, turns
 from tilewright.measure.fleet.cluster import checked_device_name, ensure_token, find_address, no_cluster
 from tilewright.measure.fleet.pace import Clock, Contention
+from tilewright.measure.fleet.simulated import SimulatedStation
+from tilewright.measure.fleet.wire import read_measurement
+
+HASWELL = "llvm -mcpu=haswell -l2=1M"
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +147,44 @@ def test_a_head_makes_a_secret_that_only_the_user_reads(tmp_path: Path, monkeypa
     assert path.stat().st_mode & 0o777 == 0o600
     ensure_token(is_head=True)
     assert path.read_text() == token
+
+
+def info(name: str, target: str | None, num_cores: int = 2) -> DeviceInfo:
+    return DeviceInfo(name, target, tuple(range(num_cores)), 1, "host", "boot", "", 0)
+
+
+def test_wrong_names_targets_and_threads_are_errors_that_say_what_there_is() -> None:
+    devices, address = [info("a", HASWELL), info("b", "aarch64"), info("builder", None)], Address("h", 1)
+    assert [device.name for device in fleet._chosen(devices, None, None, address)] == ["a", "b"]
+    assert [device.name for device in fleet._chosen(devices, None, "aarch64", address)] == ["b"]
+    with pytest.raises(UsageError, match="the fleet at h:1 has no device 'omega'; it has: a "):
+        fleet._chosen(devices, ["omega"], None, address)
+    with pytest.raises(UsageError, match="has no device for riscv64 among those asked for; it has: a "):
+        fleet._chosen(devices, ["a"], "riscv64", address)
+    with pytest.raises(UsageError, match="the devices are of several kinds: a .*; name those of one kind, or a target"):
+        fleet._target_of(devices[:2], None)
+    with pytest.raises(UsageError, match="threads is 4, and a measures on 2 cores"):
+        fleet._check_threads(devices[:1], 4)
+
+
+def test_devices_are_alike_with_the_same_code_and_as_many_cores() -> None:
+    assert fleet._are_alike(info("a", HASWELL), info("b", HASWELL))
+    assert not fleet._are_alike(info("a", HASWELL), info("b", HASWELL, num_cores=1))
+    assert not fleet._are_alike(info("a", HASWELL), info("b", "aarch64"))
+
+
+def test_simulated_devices_answer_one_at_a_time_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        station = SimulatedStation(DeviceSpec("sims", HASWELL, (0,), 1, simulated=2).write())
+        assert json.loads(await station.describe())["simulated"] == 2
+        built = [outcome["built"] for outcome in await station.build("setup", ["a", "b", "c"])]
+        answers = await asyncio.gather(*(station.run_on(device, "setup", built[0], None) for device in (0, 1, 1)))
+        answers += await station.compare("setup", built, 2)
+        assert [read_measurement(answer["measurement"]).status for answer in answers] == ["OK"] * 6
+        assert json.loads(await station.status())["num_trials"] == 6
+
+    monkeypatch.setattr(simulated, "TRIAL_S", (0.001, 0.002))
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "-a", "a/b", "x" * 65])

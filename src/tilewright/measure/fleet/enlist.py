@@ -6,6 +6,7 @@ back, it starts there again. With a third argument, `leave`, it is ended.
 
 from __future__ import annotations
 
+import json
 import sys
 
 from tilewright.measure.fleet.cluster import NAMESPACE
@@ -35,7 +36,10 @@ def main(address: str, text: str, leaves: bool) -> None:
         resources={f"tilewright-{spec.name}": 1},
         max_restarts=-1,
     )
-    ray.get(actor.remote(text).describe.remote(), timeout=_READY_S)
+    handle = actor.remote(text)
+    if json.loads(ray.get(handle.describe.remote(), timeout=_READY_S)) != spec.describe():
+        ray.kill(handle)  # it is of an earlier life of the device; the next try makes another one
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ alone. The tuner then starts another one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.measure.fleet.cluster import NAMESPACE
-from tilewright.measure.fleet.dispatch import DEPTH, Dispatcher, Form, Station, StationLostError, job_of
+from tilewright.measure.fleet.dispatch import DEPTH, Dispatcher, Form, StationLostError, job_of
 from tilewright.measure.fleet.wire import PROTOCOL
 from tilewright.target import Target, stands_for
 
@@ -82,6 +83,7 @@ class _Link:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._known: dict[str, Form] = {}  # descriptions by name
+        self._handles: dict[str, Any] = {}
         self._wanted: Form | None = None
         self._dispatcher = Dispatcher(
             post=lambda ticket, form, device: self._send(result=ticket, measurement=form, device=device),
@@ -118,50 +120,41 @@ class _Link:
 
     async def _look(self) -> None:
         """Who is there; new ones join the work, and those whose name is gone leave it."""
-        names = await _device_names()
-        for name in self._known.keys() - names:
+        handles = await _device_handles()
+        for name in [name for name in self._known if _id(self._handles[name]) != _id(handles.get(name))]:
             for device in _devices_of(self._known.pop(name)):
                 self._dispatcher.leave(_name_of(name, device))
             self._dispatcher.leave(name)
             self._send(event=f"{name} has left the fleet")
-        for described in await asyncio.gather(*map(_described, sorted(names - self._known.keys()))):
-            if described.get("protocol") == PROTOCOL:
-                self._known[described["name"]] = described
+        new = sorted(handles.keys() - self._known.keys())
+        for name, described in zip(new, await asyncio.gather(*(_described(n, handles[n]) for n in new)), strict=True):
+            if is_description(described, name):
+                self._known[name], self._handles[name] = described, handles[name]
         self._assign()
         self._send(devices=self._num_devices())
 
     def _assign(self) -> None:
-        import ray
-
+        """Have those build and measure that are wanted, and do not yet."""
         if self._wanted is None:
             return
+        builders, devices = self._dispatcher.names_of("build"), self._dispatcher.names_of("run")
         for name, described in self._known.items():
-            station: Station = _RayStation(name, ray.get_actor(name, namespace=NAMESPACE))
-            if described["num_builders"] and name not in self._dispatcher.names_of("build"):
-                self._dispatcher.join(station, "build", 1)
-            if is_wanted(described, self._wanted):
-                self._join_devices(name, described)
-
-    def _join_devices(self, name: str, described: Form) -> None:
-        import ray
-
-        handle = ray.get_actor(name, namespace=NAMESPACE)
-        known = self._dispatcher.names_of("run")
-        for device in _devices_of(described):
-            if _name_of(name, device) not in known:
-                self._dispatcher.join(_RayStation(name, handle, device), "run", DEPTH)
+            handle = self._handles[name]
+            if described["num_builders"] and name not in builders:
+                self._dispatcher.join(_RayStation(name, handle), "build", 1)
+            wanted = _devices_of(described) if is_wanted(described, self._wanted) else ()
+            for device in wanted:
+                if _name_of(name, device) not in devices:
+                    self._dispatcher.join(_RayStation(name, handle, device), "run", DEPTH)
 
     def _num_devices(self) -> int:
         return len(self._dispatcher.names_of("run"))
 
     async def _statuses(self) -> Form:
-        import ray
-
         async def status(name: str) -> Form:
             try:
-                station = _RayStation(name, ray.get_actor(name, namespace=NAMESPACE))
-                return await asyncio.wait_for(station.status(), _DESCRIBE_S)
-            except (ValueError, StationLostError, asyncio.TimeoutError) as error:
+                return await asyncio.wait_for(_RayStation(name, self._handles[name]).status(), _DESCRIBE_S)
+            except (StationLostError, asyncio.TimeoutError) as error:
                 return {"lost": str(error) or "it does not answer"}
 
         return dict(zip(self._known, await asyncio.gather(*map(status, self._known)), strict=True))
@@ -174,28 +167,56 @@ class _HeadLostError(Exception):
     """The head of the cluster does not answer."""
 
 
-async def _device_names() -> set[str]:
+async def _device_handles() -> dict[str, Any]:
+    """The actors of all devices, by their names."""
     from ray.exceptions import RayError
-    from ray.util import list_named_actors
 
     loop = asyncio.get_running_loop()
     try:
         # It waits for the head, and so in a thread.
-        found = await asyncio.wait_for(loop.run_in_executor(None, list_named_actors, True), _HEAD_S)
+        return await asyncio.wait_for(loop.run_in_executor(None, _find_handles), _HEAD_S)
     except (RayError, RuntimeError, OSError, asyncio.TimeoutError) as error:
         raise _HeadLostError from error
-    return {actor["name"] for actor in found if actor["namespace"] == NAMESPACE}
 
 
-async def _described(name: str) -> Form:
-    """What a device says of itself; nothing if it is not there yet, or not any more."""
+def _find_handles() -> dict[str, Any]:
     import ray
+    from ray.util import list_named_actors
 
+    found: dict[str, Any] = {}
+    for actor in list_named_actors(all_namespaces=True):
+        if actor["namespace"] == NAMESPACE:
+            with contextlib.suppress(ValueError):  # it has gone since
+                found[actor["name"]] = ray.get_actor(actor["name"], namespace=NAMESPACE)
+    return found
+
+
+def _id(handle: Any) -> str:
+    """Another one after a device has left and joined again."""
+    return "" if handle is None else handle._actor_id.hex()
+
+
+async def _described(name: str, handle: Any) -> Form:
+    """What a device says of itself; nothing if it is not there yet, or not any more."""
     try:
-        station = _RayStation(name, ray.get_actor(name, namespace=NAMESPACE))
-        return await asyncio.wait_for(station.describe(), _DESCRIBE_S)
-    except (ValueError, StationLostError, asyncio.TimeoutError):
+        return await asyncio.wait_for(_RayStation(name, handle).describe(), _DESCRIBE_S)
+    except (StationLostError, asyncio.TimeoutError):
         return {}
+
+
+def is_description(form: Form, name: str) -> bool:
+    """Whether a machine of this version describes itself so.
+
+    >>> is_description({"protocol": 1, "name": "a"}, "a")
+    False
+    """
+    kinds = {"host": str, "boot": str, "emulator": str, "num_builders": int, "simulated": int, "cores": list}
+    if form.get("protocol") != PROTOCOL or form.get("name") != name:
+        return False
+    are_right = all(isinstance(form.get(key), kind) for key, kind in kinds.items())
+    if not are_right or not all(isinstance(core, int) for core in form["cores"]):
+        return False
+    return form.get("target") is None or isinstance(form["target"], str)
 
 
 def is_wanted(described: Form, wanted: Form) -> bool:
