@@ -26,7 +26,7 @@ def main(address: str, text: str, leaves: bool) -> None:
         ray.kill(ray.get_actor(spec.name, namespace=NAMESPACE))
         return
     many = 4 * max(1, spec.simulated)
-    groups = {"build": 1, "run": 1, "status": 1} if not spec.simulated else {"build": 4, "run": many, "status": 4}
+    groups = {"build": 1, "run": 2, "status": 1} if not spec.simulated else {"build": 4, "run": many, "status": 4}
     kind = SimulatedStation if spec.simulated else Station
     actor = ray.remote(concurrency_groups=groups)(kind).options(
         name=spec.name,

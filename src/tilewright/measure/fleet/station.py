@@ -141,25 +141,36 @@ class Station:
         return self._measure(setup_text, built, measures)
 
     def _measure(self, setup_text: str, built: Sequence[Form], measures: _Measures) -> list[Form]:
+        """Two calls may be here at once: one is timed, and one gets ready."""
         setup = read_setup(setup_text)
         self._tally.begin(setup.task.name)
+        found: list[Measurement] = []
         try:
             self._check(setup)
             kernels = [read_built(form, setup.task, setup.target) for form in built]
             with turns.alone(self._spec.cores):
-                reason = self._clock.reason()
-                runner = self._runners.of(setup_text)
-                runner.prepare(setup.task, setup.context)
-                contention = Contention(getattr(runner, "pid", None))
-                found = [] if reason else measures(runner, kernels)
-                reason = reason or contention.reason()
+                found, reason = self._time(setup_text, kernels, measures)
         except TilewrightError as error:
-            self._renew_runners()
-            reason, found = str(error), []
+            reason = str(error)
         self._tally.end(found, reason)
         if reason:
             return [{"fault": reason} for _ in built]
         return [{"measurement": write_measurement(measurement)} for measurement in found]
+
+    def _time(self, setup_text: str, kernels: Sequence[Built], measures: _Measures) -> tuple[list[Measurement], str]:
+        """What came of the kernels, or why the machine is to blame for it; with the cores alone."""
+        if reason := self._clock.reason():
+            return [], reason
+        setup = read_setup(setup_text)
+        try:
+            runner = self._runners.of(setup_text)
+            runner.prepare(setup.task, setup.context)
+            contention = Contention(getattr(runner, "pid", None))
+            found = measures(runner, kernels)
+        except TilewrightError as error:
+            self._renew_runners()
+            return [], str(error)
+        return found, contention.reason()
 
     def _check(self, setup: Setup) -> None:
         """The code is for this machine, on so many threads as it has cores."""
