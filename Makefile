@@ -14,7 +14,7 @@ NATIVE    := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-calibration bench-cost-models bench-cost-models-tuning pretrained fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-fleet bench-calibration bench-cost-models bench-cost-models-tuning pretrained fuzz qemu cross-tools hooks clean
 
 help:
 	@echo "make demo    tune ResNet-18 for a minute: its speed before, after, and next to onnxruntime if that is installed"
@@ -33,6 +33,7 @@ help:
 	@echo "make bench-cost-models-tuning what networks come to when each cost model guides their tuning; hours"
 	@echo "make pretrained  train the cost model that ships, on DATA=$(DATA)"
 	@echo "make bench-importing how long models of 100,000 nodes take to import; minutes"
+	@echo "make bench-fleet trials a second of a fleet, by its devices; its overhead and its memory; a quarter of an hour"
 	@echo "make fuzz    random schedules, graphs and damaged files for SECONDS=$(SECONDS)"
 	@echo "make qemu    only the tests that run aarch64 code"
 	@echo "make hooks   install the pre-commit hooks"
@@ -57,10 +58,10 @@ demo: $(INSTALLED)
 
 test: $(DEVELOP) cross-tools
 	@if $(HAVE_CROSS); then \
-	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8; \
+	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup; \
 	else \
 	  echo "not run: tests marked qemu (they need the Debian packages $(CROSS_PACKAGES))"; \
-	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8 -m "not qemu"; \
+	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup -m "not qemu"; \
 	fi
 
 lint: $(DEVELOP)
@@ -104,6 +105,9 @@ bench-loading: $(DEVELOP)
 
 bench-importing: $(INSTALLED)
 	$(BIN)/python -m benchmarks.importing
+
+bench-fleet: $(DEVELOP)
+	$(BIN)/python -m benchmarks.fleet
 
 bench-calibration: $(INSTALLED)
 	$(BIN)/python -m benchmarks.calibration --records $(RESULTS)/calibration

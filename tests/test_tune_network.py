@@ -10,11 +10,15 @@ import pytest
 
 import tilewright as tw
 from tests.cli.tiny_model import INPUT_SHAPE, NUM_TASKS, write_tiny_model
+from tests.tuning.fake_measurer import FakeMeasurer
 from tilewright.deploy.choice import Choice
-from tilewright.errors import UsageError
-from tilewright.network import read_network, tune_network
+from tilewright.errors import TilewrightError, UsageError
+from tilewright.measure import Measurement
+from tilewright.network import read_network, tune_network, tune_network_for
 from tilewright.records import read_records
 from tilewright.runtime import Timing
+from tilewright.schedule import Trace
+from tilewright.target import Target
 from tilewright.tuning.task_scheduler import NetworkProgress
 
 X = np.random.default_rng(0).standard_normal(INPUT_SHAPE, np.float32)
@@ -116,3 +120,36 @@ def test_wrong_options_are_named(model: str, options: dict[str, Any], message: s
 def test_no_network_is_an_error() -> None:
     with pytest.raises(UsageError, match="at least one network"):
         tune_network([])
+
+
+def test_a_measurer_measures_elsewhere_and_a_foreign_network_is_the_tuned_one(model: str) -> None:
+    board = FakeMeasurer(Target.parse("aarch64"), 1)
+    found = tw.tune_network(model, trials=2 * NUM_TASKS, target=board.target, threads=1, measurer=board)
+    assert found.choice is None
+    assert found.model is found.tuned.model
+    assert found.latency_s == found.estimate_s > 0
+    assert "with zero trials" not in repr(found)
+
+
+def test_one_run_tunes_for_several_kinds_of_devices(model: str, tmp_path: Path) -> None:
+    measurers = {"here": FakeMeasurer(Target.native(), 1), "board": FakeMeasurer(Target.parse("aarch64"), 1)}
+    told: list[str] = []
+    records = tmp_path / "both.jsonl"
+    found = tune_network_for(
+        model, measurers, trials=2 * NUM_TASKS, records=records, on_progress=lambda device, _: told.append(device)
+    )
+    assert {name: tuned.model.target for name, tuned in found.items()} == {
+        name: str(measurer.target) for name, measurer in measurers.items()
+    }
+    assert {name: told.count(name) for name in measurers} == dict.fromkeys(measurers, 2 * NUM_TASKS)
+    targets = {record.target for record in read_records(records)}
+    assert targets == {str(measurer.target) for measurer in measurers.values()}
+
+
+def test_what_goes_wrong_with_one_kind_ends_the_run(model: str) -> None:
+    def broken(trace: Trace) -> Measurement:
+        raise TilewrightError("the board is gone")
+
+    measurers = {"here": FakeMeasurer(Target.native(), 1), "board": FakeMeasurer(Target.parse("aarch64"), 1, broken)}
+    with pytest.raises(TilewrightError, match="the board is gone"):
+        tune_network_for(model, measurers, trials=2 * NUM_TASKS)

@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -22,7 +23,7 @@ from tilewright.deploy.program import FallbackFactory
 from tilewright.deploy.providers import Provider, check_providers, threads_of
 from tilewright.deploy.session import Session
 from tilewright.errors import ArtifactError, UsageError
-from tilewright.target import Target, checked_threads
+from tilewright.target import Target, checked_threads, runs_here
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from tilewright.deploy.compilation import Progress
     from tilewright.deploy.kernel_workers import DefaultTrace
     from tilewright.graph.onnx.sizes import Shapes
-    from tilewright.measure import Context
+    from tilewright.measure import Context, Measurer
     from tilewright.partition import Partition
     from tilewright.records import Record, RecordedPrograms
     from tilewright.schedule import Trace
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         objective: str | Objective
         required_latency_s: float | None
         context: Context | str | None
+        measurer: Measurer | None
         on_progress: Callable[[NetworkProgress], None] | None
         on_compile: Progress | None
         on_untuned: Callable[[str, float], None] | None
@@ -313,23 +315,33 @@ def _check_compiled(model: CompiledModel, threads: int | None, **options: object
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TunedNetwork:
-    """What tuning made of a network. `model` is the faster one of the tuned and the untuned one, as they run here."""
+    """What tuning made of a network. `model` is the faster one of the tuned and the untuned one, as they run here.
+
+    For another machine, whose code does not run here, it is the tuned one.
+    """
 
     name: str
     untuned: CompiledNetwork
     tuned: CompiledNetwork
-    choice: Choice
-    """How both ran, in turns."""
+    choice: Choice | None
+    """How both ran, in turns; None for another machine."""
     result: NetworksResult
     """What came of the tasks, those of other networks that were tuned together included."""
 
     @property
     def model(self) -> CompiledModel:
-        return (self.tuned if self.choice.takes_tuned else self.untuned).model
+        return (self.tuned if self.takes_tuned else self.untuned).model
+
+    @property
+    def takes_tuned(self) -> bool:
+        """Whether `model` is the tuned one."""
+        return self.choice is None or self.choice.takes_tuned
 
     @property
     def latency_s(self) -> float:
-        """Of `model`, measured."""
+        """Of `model`, measured; for another machine what its tasks take there, added up."""
+        if self.choice is None:
+            return self.estimate_s
         return (self.choice.tuned if self.choice.takes_tuned else self.choice.untuned).median_s
 
     @property
@@ -346,11 +358,8 @@ class TunedNetwork:
         return InferenceSession(self.model, threads=threads)
 
     def __repr__(self) -> str:
-        before_s = self.choice.untuned.median_s
-        return (
-            f"<TunedNetwork {self.name}: {self.latency_s * 1e3:.4g} ms, {before_s * 1e3:.4g} ms with zero trials; "
-            f"{self.result.num_trials} trials>"
-        )
+        before = "" if self.choice is None else f", {self.choice.untuned.median_s * 1e3:.4g} ms with zero trials"
+        return f"<TunedNetwork {self.name}: {self.latency_s * 1e3:.4g} ms{before}; {self.result.num_trials} trials>"
 
 
 @overload
@@ -374,6 +383,7 @@ def tune_network(
     objective: str | Objective = "f1",
     required_latency_s: float | None = None,
     context: Context | str | None = None,
+    measurer: Measurer | None = None,
     on_progress: Callable[[NetworkProgress], None] | None = None,
     on_compile: Progress | None = None,
     on_untuned: Callable[[str, float], None] | None = None,
@@ -386,7 +396,7 @@ def tune_network(
     of `TaskScheduler`; `required_latency_s` is what f2 asks of each network. Kernels are measured as the network runs
     them, with weights that were last read an inference ago, or in another `context`, such as "warm". With `exact`, no
     algorithm is used that rounds more than the sums of the network do, such as Winograd's. `shapes` is given to each
-    network that is tuned.
+    network that is tuned. A `measurer` measures elsewhere, for its target and threads.
 
     `on_progress` is called after each trial, `on_compile` with how many kernels are compiled and of how many,
     `on_untuned` with the name of each network and its latency before.
@@ -405,7 +415,7 @@ def tune_network(
         for name, source in zip(_distinct([name_of(source) for source in sources]), sources, strict=True)
     ]
     for job in jobs:
-        if on_untuned is not None:
+        if on_untuned is not None and job.before_s is not None:
             on_untuned(job.name, job.before_s)
     scheduler = TaskScheduler(
         [Network(job.name, job.partition.tasks, required_latency_s, job.before_s, chosen_context) for job in jobs],
@@ -419,10 +429,76 @@ def tune_network(
         exact=exact,
     )
     with _file_for(records) as path:
-        result = scheduler.tune(trials, records=path, budget_s=budget_s, on_progress=on_progress)
-        finals_s = _FINALS_S if budget_s is None else min(_FINALS_S, _FINALS_SHARE * budget_s)
-        found = [job.finish(result, path, chosen_context, finals_s) for job in jobs]
+        result = scheduler.tune(trials, records=path, budget_s=budget_s, measurer=measurer, on_progress=on_progress)
+        found = [job.finish(result, path, chosen_context, _finals_s(budget_s)) for job in jobs]
     return found if isinstance(network, list | tuple) else found[0]
+
+
+def tune_network_for(
+    network: Source,
+    measurers: Mapping[str, Measurer],
+    *,
+    trials: int | None = None,
+    budget_s: float | None = None,
+    records: str | os.PathLike[str] | None = None,
+    shapes: Shapes | None = None,
+    seed: int = 0,
+    search: str | os.PathLike[str] | SearchStrategy | type[SearchStrategy] = "evolutionary",
+    cost_model: CostModel | str | os.PathLike[str] = "default",
+    exact: bool = False,
+    context: Context | str | None = None,
+    on_progress: Callable[[str, NetworkProgress], None] | None = None,
+    on_compile: Progress | None = None,
+) -> dict[str, TunedNetwork]:
+    """Tune a network for several kinds of devices at once, each of them measured by its own measurer.
+
+    As `tune_network`, with so many trials for each; the records are in one file, by their targets. `on_progress` is
+    told which device it is of. What comes before and after the trials is done for one device after the other.
+    """
+    from tilewright.measure import Context
+    from tilewright.tuning.task_scheduler import Network, TaskScheduler
+
+    _check_effort(trials, budget_s)
+    chosen_context = None if context is None else Context.of(context)
+    jobs = {
+        device: _Tuning(name_of(network), network, shapes, measurer.target, measurer.threads, exact, on_compile)
+        for device, measurer in measurers.items()
+    }
+    report = on_progress or (lambda device, progress: None)
+
+    def tune_one(device: str, path: str | os.PathLike[str]) -> NetworksResult:
+        job, measurer = jobs[device], measurers[device]
+        scheduler = TaskScheduler(
+            [Network(job.name, job.partition.tasks, None, job.before_s, chosen_context)],
+            target=measurer.target,
+            threads=measurer.threads,
+            seed=seed,
+            search=search,
+            cost_model=cost_model,
+            exact=exact,
+        )
+        told = partial(report, device)
+        return scheduler.tune(trials, records=path, budget_s=budget_s, measurer=measurer, on_progress=told)
+
+    for job in jobs.values():
+        job.before_s  # noqa: B018 - measured now, while no device works
+    with _file_for(records) as path, ThreadPoolExecutor(max(1, len(jobs))) as pool:
+        running = {device: pool.submit(tune_one, device, path) for device in jobs}
+        try:
+            results = {device: future.result() for device, future in running.items()}
+        except BaseException:
+            for measurer in measurers.values():
+                measurer.close()  # which ends what waits for it
+            raise
+        return {
+            device: job.finish(results[device], path, chosen_context, _finals_s(budget_s))
+            for device, job in jobs.items()
+        }
+
+
+def _finals_s(budget_s: float | None) -> float:
+    """How long programs are compared inside a network."""
+    return _FINALS_S if budget_s is None else min(_FINALS_S, _FINALS_SHARE * budget_s)
 
 
 @contextmanager
@@ -468,10 +544,12 @@ class _Tuning:
         self._inputs = inputs_for(self.untuned.model.input_types, read_network(source))
 
     @cached_property
-    def before_s(self) -> float:
-        """The median latency of a few runs here."""
+    def before_s(self) -> float | None:
+        """The median latency of a few runs here; None for another machine."""
         from tilewright.runtime import measure
 
+        if not runs_here(self._target):
+            return None
         session = InferenceSession(self.untuned.model)
         return measure(lambda: session.run(None, self._inputs), repeats=_REPEATS).median_s
 
@@ -481,7 +559,8 @@ class _Tuning:
         """Compile it with what was found, and run both in turns. Where no task has a kernel nothing was tuned."""
         from tilewright.deploy.choice import compare
 
-        if result.num_new_trials:
+        is_here = runs_here(self._target)
+        if result.num_new_trials and is_here:
             compare_inside(
                 self.partition,
                 records,
@@ -494,6 +573,8 @@ class _Tuning:
                 self._exact,
             )
         tuned = self._compile(records=records, context=context) if self.partition.tasks else self.untuned
+        if not is_here:
+            return TunedNetwork(self.name, self.untuned, tuned, None, result)
         sessions = InferenceSession(self.untuned.model), InferenceSession(tuned.model)
         return TunedNetwork(self.name, self.untuned, tuned, compare(*sessions, self._inputs), result)
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from tilewright.cli import network
+from tilewright.cli import fleet, network
 from tilewright.cli.status_line import StatusLine
 from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.cli.tune import parse_time
@@ -50,6 +50,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--seed", type=int, default=0, help="of the choice of programs (default: %(default)s)")
     parser.add_argument("--budget", metavar="TIME", help="stop after this time, such as 90s, 20m or 8h")
+    fleet.add_arguments(parser)
     parser.add_argument(
         "--again",
         type=float,
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
     from tilewright.measure import Context
     from tilewright.records.dataset import DatasetFolder, checked_name
     from tilewright.target import Target, checked_threads
-    from tilewright.tuning.collection import collect
+    from tilewright.tuning.collection import MEASURING, collect
 
     _check(arguments)
     target, threads = Target.parse(arguments.target), checked_threads(arguments.threads, "--threads")
@@ -82,20 +83,22 @@ def run(arguments: argparse.Namespace) -> None:
     _say_tasks(sources, arguments.output)
     display = Display()
     try:
-        collected = collect(
-            sources,
-            DatasetFolder.create(arguments.output),
-            programs=arguments.programs,
-            target=target,
-            threads=threads,
-            device=device,
-            context=context,
-            seed=arguments.seed,
-            again=arguments.again,
-            recheck=arguments.recheck,
-            budget_s=parse_time(arguments.budget),
-            on_progress=display.show,
-        )
+        with fleet.chosen_fleet(arguments, display.say, MEASURING) as chosen:
+            collected = collect(
+                sources,
+                DatasetFolder.create(arguments.output),
+                programs=arguments.programs,
+                target=target if chosen is None else chosen.target,
+                threads=threads if chosen is None else chosen.threads,
+                device=device,
+                context=context,
+                seed=arguments.seed,
+                again=arguments.again,
+                recheck=arguments.recheck,
+                budget_s=parse_time(arguments.budget),
+                measurer=chosen,
+                on_progress=display.show,
+            )
     except KeyboardInterrupt:
         display.finish()
         print(f"interrupted; all that was measured is in {arguments.output}: the same command goes on", file=sys.stderr)
@@ -158,6 +161,10 @@ class Display:
 
     def show(self, progress: CollectProgress) -> None:
         self._line.show(status(progress), is_last=progress.num_done >= progress.num_total)
+
+    def say(self, text: str) -> None:
+        """What happened, on a line that stays."""
+        self._line.say(text)
 
     def finish(self) -> None:
         self._line.finish()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import tilewright
-from tilewright.cli import bench, compile, dataset, inspect, model, records, run, target, tune
+from tilewright.cli import bench, compile, dataset, fleet, inspect, model, records, run, target, tune
 from tilewright.cli.streams import OutputError, checked_stdout, tolerant_stderr
 from tilewright.errors import TilewrightError, UsageError
 
@@ -52,7 +52,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tilewright {tilewright.__version__}")
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
-    for subcommand in (tune, compile, run, bench, inspect, records, dataset, model, target):
+    for subcommand in (tune, compile, run, bench, inspect, records, dataset, model, fleet, target):
         subcommand.add_parser(subcommands)
     return parser
 

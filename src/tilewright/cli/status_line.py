@@ -26,6 +26,12 @@ class StatusLine:
         print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
         self._is_open = self.is_live
 
+    def say(self, text: str) -> None:
+        """Show the text on a line of its own, which stays."""
+        start = "\r\x1b[K" if self._is_open else ""
+        print(f"{start}{text}", file=sys.stderr, flush=True)
+        self._is_open = False
+
     def finish(self) -> None:
         """Whatever is printed next begins on a line of its own."""
         if self._is_open:

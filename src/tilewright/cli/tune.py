@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tilewright.cli import network, template
+from tilewright.cli import fleet, network, template
 from tilewright.cli.status_line import StatusLine
 from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
@@ -74,6 +74,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         "be repeated). The file is run",
     )
     parser.add_argument("--seed", type=int, default=0)
+    fleet.add_arguments(parser)
     parser.add_argument(
         "--context",
         metavar="C",
@@ -126,23 +127,25 @@ def _tune_workload(arguments: argparse.Namespace) -> None:
     display = Display(task.flop)
     print(f"tuning {arguments.workload}, {trials} trials; records in {path}", file=sys.stderr)
     try:
-        result = tune(
-            task,
-            trials=trials,
-            records=path,
-            seed=arguments.seed,
-            target=arguments.target,
-            threads=arguments.threads,
-            search=arguments.search,
-            cost_model=arguments.cost_model,
-            prior=read_prior(arguments.prior, path),
-            exact=arguments.exact,
-            budget_s=parse_time(arguments.budget),
-            workload=arguments.workload,
-            template=template.only_template(arguments),
-            context=arguments.context or "warm",
-            on_progress=display.show,
-        )
+        with fleet.chosen_fleet(arguments, display.say) as chosen:
+            result = tune(
+                task,
+                trials=trials,
+                records=path,
+                seed=arguments.seed,
+                target=arguments.target if chosen is None else chosen.target,
+                threads=arguments.threads if chosen is None else chosen.threads,
+                search=arguments.search,
+                cost_model=arguments.cost_model,
+                prior=read_prior(arguments.prior, path),
+                exact=arguments.exact,
+                budget_s=parse_time(arguments.budget),
+                workload=arguments.workload,
+                template=template.only_template(arguments),
+                context=arguments.context or "warm",
+                measurer=chosen,
+                on_progress=display.show,
+            )
     except KeyboardInterrupt:
         display.finish()
         print(_how_to_go_on(path), file=sys.stderr)
@@ -195,6 +198,10 @@ class Display:
 
     def show(self, progress: Progress) -> None:
         self._line.show(self._text(progress), is_last=progress.num_trials >= progress.max_trials)
+
+    def say(self, text: str) -> None:
+        """What happened, on a line that stays."""
+        self._line.say(text)
 
     def finish(self) -> None:
         self._line.finish()

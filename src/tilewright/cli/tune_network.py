@@ -8,13 +8,14 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from tilewright.cli import network
+from tilewright.cli import fleet, network
 from tilewright.cli.compile import write_artifact
 from tilewright.cli.status_line import StatusLine
 from tilewright.cli.tune import failures, parse_time, read_prior
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
+    from tilewright.measure.fleet import DeviceInfo
     from tilewright.network import TunedNetwork
     from tilewright.te import Task
     from tilewright.tuning.task_scheduler import NetworkProgress
@@ -28,13 +29,16 @@ def run(arguments: argparse.Namespace) -> None:
     network.check_model(arguments.workload)
     path = arguments.records or f"{name_of(arguments.workload)}.jsonl"
     print(f"tuning {arguments.workload}; records in {path}", file=sys.stderr)
+    if kinds := fleet.several_kinds(arguments):
+        _tune_for_kinds(arguments, kinds, path)
+        return
     try:
         tuned = _tune(arguments, path)
     except KeyboardInterrupt:
         print(_how_to_go_on(arguments, path), file=sys.stderr)
         raise
     lines = _summary(tuned)
-    records = path if tuned.result.tasks and tuned.choice.takes_tuned else None
+    records = path if tuned.result.tasks and tuned.takes_tuned else None
     if tuned.result.tasks:
         lines.append(f"records: {path}")
     if arguments.output:
@@ -66,28 +70,96 @@ def _tune(arguments: argparse.Namespace, path: str) -> TunedNetwork:
         print(f"with zero trials: {_milliseconds(latency_s)}", file=sys.stderr)
 
     try:
-        return tune_network(
-            model,
-            trials=arguments.trials,
-            budget_s=parse_time(arguments.budget),
-            records=path,
-            target=arguments.target,
-            threads=checked_threads(arguments.threads, "--threads"),
-            shapes=network.parse_shapes(arguments.shape),
-            seed=arguments.seed,
-            search=arguments.search,
-            cost_model=arguments.cost_model,
-            prior=read_prior(arguments.prior, path),
-            exact=arguments.exact,
-            objective=arguments.objective or "f1",
-            required_latency_s=None if arguments.required_ms is None else arguments.required_ms / 1e3,
-            context=arguments.context,
-            on_progress=display.show,
-            on_compile=display.show_kernels,
-            on_untuned=show_untuned,
-        )
+        with fleet.chosen_fleet(arguments, display.say) as chosen:
+            threads = checked_threads(arguments.threads, "--threads") if chosen is None else chosen.threads
+            return tune_network(
+                model,
+                trials=arguments.trials,
+                budget_s=parse_time(arguments.budget),
+                records=path,
+                target=arguments.target if chosen is None else chosen.target,
+                threads=threads,
+                shapes=network.parse_shapes(arguments.shape),
+                seed=arguments.seed,
+                search=arguments.search,
+                cost_model=arguments.cost_model,
+                prior=read_prior(arguments.prior, path),
+                exact=arguments.exact,
+                objective=arguments.objective or "f1",
+                required_latency_s=None if arguments.required_ms is None else arguments.required_ms / 1e3,
+                context=arguments.context,
+                measurer=chosen,
+                on_progress=display.show,
+                on_compile=display.show_kernels,
+                on_untuned=show_untuned,
+            )
     finally:
         display.finish()
+
+
+def _tune_for_kinds(arguments: argparse.Namespace, kinds: list[list[DeviceInfo]], path: str) -> None:
+    """Tune for several kinds of devices at once: one file of records, and a compiled model for each."""
+    from tilewright.network import tune_network_for
+
+    if arguments.objective not in (None, "f1"):
+        raise UsageError(f"--objective {arguments.objective} is for devices of one kind; name them with --devices")
+    display = KindsDisplay()
+    try:
+        with fleet.fleets_of_kinds(arguments, kinds, display.say) as fleets:
+            found = tune_network_for(
+                arguments.workload,
+                fleets,
+                trials=arguments.trials,
+                budget_s=parse_time(arguments.budget),
+                records=path,
+                shapes=network.parse_shapes(arguments.shape),
+                seed=arguments.seed,
+                search=arguments.search,
+                cost_model=arguments.cost_model,
+                exact=arguments.exact,
+                context=arguments.context,
+                on_progress=display.show,
+            )
+    except KeyboardInterrupt:
+        print(f"interrupted; every finished trial is in {path}: the same command goes on from there", file=sys.stderr)
+        raise
+    finally:
+        display.finish()
+    for device, tuned in found.items():
+        lines = [f"{device}:", *_summary(tuned)]
+        if arguments.output:
+            lines += write_artifact(tuned.model, path_for(arguments.output, device))
+        print("\n".join(lines))
+    print(f"records: {path}")
+
+
+def path_for(path: str, device: str) -> str:
+    """The file of one device.
+
+    >>> path_for("out/model.tw", "board-1")
+    'out/model.board-1.tw'
+    """
+    stem, suffix = os.path.splitext(path)
+    return f"{stem}.{device}{suffix}"
+
+
+class KindsDisplay:
+    """Where the tuning of a network for several kinds of devices stands: a line for each of them in turn."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, StatusLine] = {}
+
+    def show(self, device: str, progress: NetworkProgress) -> None:
+        line = self._lines.setdefault(device, StatusLine())
+        is_last = progress.max_trials is not None and progress.num_trials >= progress.max_trials
+        line.show(f"{device}: {status(progress)}", is_last=is_last)
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def finish(self) -> None:
+        for line in self._lines.values():
+            line.finish()
 
 
 class Display:
@@ -102,6 +174,10 @@ class Display:
 
     def show_kernels(self, done: int, total: int) -> None:
         self._line.show(f"compiling: {done} of {total} kernels", is_last=done == total)
+
+    def say(self, text: str) -> None:
+        """What happened, on a line that stays."""
+        self._line.say(text)
 
     def finish(self) -> None:
         self._line.finish()
@@ -129,13 +205,16 @@ def _milliseconds(seconds: float) -> str:
 
 def _summary(tuned: TunedNetwork) -> list[str]:
     result, choice = tuned.result, tuned.choice
+    trials = f"trials: {result.num_trials} in {result.elapsed_s:.1f} s; {tuned.tuned.origin}"
+    if choice is None:
+        return [f"after: its tasks take {_milliseconds(tuned.estimate_s)} on the device, added up", trials]
     before_s, after_s = choice.untuned.median_s, choice.tuned.median_s
     alone = _milliseconds(tuned.estimate_s)
     gain = f"{before_s / after_s:.2f} times as fast"
     lines = [
         f"before: {_milliseconds(before_s)} with zero trials, measured",
         f"after: {_milliseconds(after_s)}, measured in turns; {gain}; the tasks alone take {alone}",
-        f"trials: {result.num_trials} in {result.elapsed_s:.1f} s; {tuned.tuned.origin}",
+        trials,
     ]
     if not choice.takes_tuned:
         lines.append("kept: the programs with zero trials, which are faster in the network; tune it for longer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tilewright.errors import UsageError
@@ -17,8 +17,7 @@ class SequentialMeasurer:
     """Builds one batch after the other, and times its programs one after the other.
 
     A batch is built before any of it is timed, so that building never disturbs timing. Programs that do not compile
-    have their results first; the others follow in the order of the batch, those of a comparison at its end. A program
-    that seems to be the best is timed once more, and only that counts: what made it seem so may have been luck.
+    have their results first; the others follow in the order of the batch, those of a comparison at its end.
     """
 
     def __init__(self, builder: Builder, runner: Runner, target: Target, threads: int) -> None:
@@ -79,22 +78,30 @@ class SequentialMeasurer:
 
     def _run_each(self, built: dict[Ticket, Built], best_latency_s: float | None) -> Iterator[Result]:
         for ticket, kernel in built.items():
-            measurement = self._runner.run(kernel, best_latency_s)
-            if _is_faster(measurement, best_latency_s):
-                measurement = self._runner.run(kernel, best_latency_s)
+            measurement = time_program(self._runner, kernel, best_latency_s)
             if _is_faster(measurement, best_latency_s):
                 best_latency_s = measurement.latency_s
             yield Result(ticket, measurement)
 
     def _compare(self, built: dict[Ticket, Built], turns: int) -> Iterator[Result]:
-        found: dict[Ticket, Measurement] = {}
-        for _ in range(turns):
-            for ticket, kernel in built.items():
-                before = found.get(ticket)
-                if before is None or before.latency_s is not None:
-                    found[ticket] = _joined(before, self._runner.take_turn(kernel))
-        for ticket, measurement in found.items():
-            yield Result(ticket, measurement)
+        yield from map(Result, built, time_in_turns(self._runner, list(built.values()), turns))
+
+
+def time_program(runner: Runner, built: Built, best_latency_s: float | None) -> Measurement:
+    """Time a program; one that seems to be the best once more, and only that counts: it may have been luck."""
+    measurement = runner.run(built, best_latency_s)
+    return runner.run(built, best_latency_s) if _is_faster(measurement, best_latency_s) else measurement
+
+
+def time_in_turns(runner: Runner, programs: Sequence[Built], turns: int) -> list[Measurement]:
+    """Time programs in short turns, one after the other in each; one that fails has no more."""
+    found: dict[int, Measurement] = {}
+    for _ in range(turns):
+        for index, program in enumerate(programs):
+            before = found.get(index)
+            if before is None or before.latency_s is not None:
+                found[index] = _joined(before, runner.take_turn(program))
+    return [found[index] for index in range(len(programs))]
 
 
 def _joined(before: Measurement | None, turn: Measurement) -> Measurement:

@@ -26,6 +26,11 @@ class LocalRunner:
         self._worker: Worker | None = None
         self._is_fresh = True  # has not run a candidate yet
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process, if there is one now."""
+        return None if self._worker is None else self._worker.pid
+
     def prepare(self, task: Task, context: Context) -> None:
         """Start a process for the task, and return before it is ready: it may be computing the reference."""
         if self._setup is None or task is not self._setup.task or context != self._setup.context:

@@ -47,7 +47,7 @@ def packable(stage: Stage, ahead_of_time: bool) -> list[PackStep]:
     *_, lane = longer(stage.axes)
     found = []
     for tensor in dict.fromkeys(read.tensor for read in stage.reads):
-        is_constant = tensor.is_constant or state.schedule.is_prepacked(state.stage(tensor.name))
+        is_constant = tensor.is_constant or stage.schedule.is_prepacked(stage.schedule[tensor.name])
         if not tensor.is_placeholder and not is_constant:
             continue
         reads = [in_place[0] for in_place in places(stage, tensor)]
