@@ -46,8 +46,10 @@ class Untuned:
     estimate_s: float
 
 
-def default_trace(task: Task, target: Target, threads: int, seed: int = 0) -> Trace:
+def default_trace(task: Task, target: Target, threads: int, seed: int = 0, exact: bool = True) -> Trace:
     """A program for a task that was never tuned. The same arguments give the same program.
+
+    One that need not be `exact` may use an algorithm that rounds more than the sums of the task do.
 
     >>> import tilewright as tw
     >>> from tilewright import te
@@ -58,7 +60,7 @@ def default_trace(task: Task, target: Target, threads: int, seed: int = 0) -> Tr
     s["B"].vectorize("j")
     s["B"].parallel("i")
     """
-    return search_untuned(derive(task, SpaceOptions(target, threads)), seed).trace
+    return search_untuned(derive(task, SpaceOptions(target, threads, exact=exact)), seed).trace
 
 
 def search_untuned(sketches: Sequence[Sketch], seed: int = 0, model: CostModel | None = None) -> Untuned:

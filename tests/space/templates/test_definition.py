@@ -124,6 +124,18 @@ def test_a_template_that_is_illegal_for_some_rows_costs_these_rows() -> None:
                 candidate.trace.apply(sketch.task)
 
 
+def test_rows_that_unroll_to_more_than_can_be_compiled_are_illegal() -> None:
+    @tw.template
+    def unrolled(s: tw.Schedule, knobs: Knobs) -> None:
+        for loop in s["Y"].loops:
+            s["Y"].unroll(s["Y"].split(loop, knobs.split(loop.name, loop, 2))[1])
+
+    (sketch,) = unrolled.sketches(scaled(128, 128), OPTIONS)
+    every = Population(sketch, np.stack(np.unravel_index(np.arange(64), (8, 8)), axis=1))
+    sizes = 2 ** every.rows.sum(axis=1)
+    np.testing.assert_array_equal(every.legal(OPTIONS.target), sizes <= 8192)
+
+
 def test_structures_that_are_illegal_are_left_out() -> None:
     @tw.template
     def annotated(s: tw.Schedule, knobs: Knobs) -> None:
