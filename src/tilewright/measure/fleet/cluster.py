@@ -104,6 +104,9 @@ def ray_environment(address: Address) -> dict[str, str]:
         "RAY_health_check_failure_threshold": "3",
         "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
         "RAY_gcs_server_request_timeout_seconds": "5",
+        # Without these the head keeps something of every call for its dashboard, which nobody has.
+        "RAY_task_events_report_interval_ms": "0",
+        "RAY_task_events_max_num_task_in_gcs": "100",
         "RAY_event_stats": "0",
         "RAY_enable_metrics_collection": "0",
     }
