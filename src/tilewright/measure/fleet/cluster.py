@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import sys
@@ -158,17 +159,12 @@ class Node:
 
 def start_node(node: Node) -> int:
     """Have a keeper run the node, and wait until its device is there; the keeper's process id."""
-    require_ray()
-    ensure_token(node.is_head)
-    name = checked_device_name(node.spec.name)
-    if any(known["name"] == name for known in running_nodes()):
-        raise UsageError(f"a device {name} of a fleet runs here already; name another one with --as, or end it first")
-    if node.is_head and node.address.answers:
-        raise UsageError(
-            f"{node.address} is in use; join what is there with --address {node.address}, or give --port another one"
-        )
-    if not node.is_head and not node.address.answers:
-        raise UsageError(no_cluster(node.address))
+    try:
+        _check_start(node)
+    except UsageError:
+        shutil.rmtree(node.folder, ignore_errors=True)
+        raise
+    name = node.spec.name
     state = node_file(name)
     state.parent.mkdir(mode=0o700, exist_ok=True)
     log_path = state.with_suffix(".log")
@@ -182,6 +178,21 @@ def start_node(node: Node) -> int:
         time.sleep(0.1)
     stop_node(name)
     raise TilewrightError(f"{name} did not join the fleet at {node.address}: {_last_words(log_path)}")
+
+
+def _check_start(node: Node) -> None:
+    """Before any process is started."""
+    require_ray()
+    ensure_token(node.is_head)
+    name = checked_device_name(node.spec.name)
+    if any(known["name"] == name for known in running_nodes()):
+        raise UsageError(f"a device {name} of a fleet runs here already; name another one with --as, or end it first")
+    if node.is_head and node.address.answers:
+        raise UsageError(
+            f"{node.address} is in use; join what is there with --address {node.address}, or give --port another one"
+        )
+    if not node.is_head and not node.address.answers:
+        raise UsageError(no_cluster(node.address))
 
 
 def _spawn_keeper(node: Node, log_path: Path) -> int:
