@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import sys
@@ -104,6 +105,9 @@ def ray_environment(address: Address) -> dict[str, str]:
         "RAY_health_check_failure_threshold": "3",
         "RAY_gcs_rpc_server_reconnect_timeout_s": "10",
         "RAY_gcs_server_request_timeout_seconds": "5",
+        # Without these the head keeps something of every call for its dashboard, which nobody has.
+        "RAY_task_events_report_interval_ms": "0",
+        "RAY_task_events_max_num_task_in_gcs": "100",
         "RAY_event_stats": "0",
         "RAY_enable_metrics_collection": "0",
     }
@@ -155,17 +159,12 @@ class Node:
 
 def start_node(node: Node) -> int:
     """Have a keeper run the node, and wait until its device is there; the keeper's process id."""
-    require_ray()
-    ensure_token(node.is_head)
-    name = checked_device_name(node.spec.name)
-    if any(known["name"] == name for known in running_nodes()):
-        raise UsageError(f"a device {name} of a fleet runs here already; name another one with --as, or end it first")
-    if node.is_head and node.address.answers:
-        raise UsageError(
-            f"{node.address} is in use; join what is there with --address {node.address}, or give --port another one"
-        )
-    if not node.is_head and not node.address.answers:
-        raise UsageError(no_cluster(node.address))
+    try:
+        _check_start(node)
+    except UsageError:
+        shutil.rmtree(node.folder, ignore_errors=True)
+        raise
+    name = node.spec.name
     state = node_file(name)
     state.parent.mkdir(mode=0o700, exist_ok=True)
     log_path = state.with_suffix(".log")
@@ -179,6 +178,21 @@ def start_node(node: Node) -> int:
         time.sleep(0.1)
     stop_node(name)
     raise TilewrightError(f"{name} did not join the fleet at {node.address}: {_last_words(log_path)}")
+
+
+def _check_start(node: Node) -> None:
+    """Before any process is started."""
+    require_ray()
+    ensure_token(node.is_head)
+    name = checked_device_name(node.spec.name)
+    if any(known["name"] == name for known in running_nodes()):
+        raise UsageError(f"a device {name} of a fleet runs here already; name another one with --as, or end it first")
+    if node.is_head and node.address.answers:
+        raise UsageError(
+            f"{node.address} is in use; join what is there with --address {node.address}, or give --port another one"
+        )
+    if not node.is_head and not node.address.answers:
+        raise UsageError(no_cluster(node.address))
 
 
 def _spawn_keeper(node: Node, log_path: Path) -> int:
