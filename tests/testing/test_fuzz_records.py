@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewright.errors import RecordFormatError
 from tilewright.records import read_tasks
-from tilewright.schedule.steps import STEPS
+from tilewright.schedule.steps import STEPS, AlgorithmStep
 from tilewright.testing.fuzz import harness
 from tilewright.testing.fuzz.harness import Limits
 from tilewright.testing.fuzz.record_corpus import networks, records_of, task_lines
@@ -46,4 +46,5 @@ def test_some_changed_tasks_are_other_tasks_and_some_are_none(tmp_path: Path) ->
 
 def test_every_kind_of_step_is_among_the_records() -> None:
     records = [record for number in range(len(networks())) for record in records_of(number)]
-    assert {step.name for record in records for step in record.trace.steps} == set(STEPS)
+    # Algorithms are for more channels than these small networks have; tests/schedule/test_algorithm.py has their JSON.
+    assert {step.name for record in records for step in record.trace.steps} == set(STEPS) - {AlgorithmStep.name}

@@ -28,14 +28,17 @@ from tilewright.features.statements import (
     machine_features,
     nest_features,
 )
-from tilewright.schedule.steps import STEPS
+from tilewright.schedule.steps import STEPS, AlgorithmStep
 from tilewright.space import Population, Sketch
 from tilewright.te import DTYPES, Reduce, Tensor
 
+# The step that chooses an algorithm came after models were saved with these columns.
+_COUNTED_STEPS = tuple(step for step in STEPS if step != AlgorithmStep.name)
 LEVELS = ("program", "statement", "loop", "buffer")
 PROGRAM_COLUMNS = (
     *KINDS, "flop", "num_statements", "num_loops", "input_bytes", "constant_bytes", "output_bytes",
-    "num_inputs", "num_outputs", "largest_spatial", "largest_reduce", "num_knobs", *(f"num_{step}" for step in STEPS),
+    "num_inputs", "num_outputs", "largest_spatial", "largest_reduce", "num_knobs",
+    *(f"num_{step}" for step in _COUNTED_STEPS),
 )  # fmt: skip
 _COLUMNS = {
     "program": PROGRAM_COLUMNS,
@@ -106,7 +109,7 @@ def _program(sketch: Sketch, statements: list[Statement]) -> dict[str, Cell]:
         for kind in KINDS
         if any(statement.counts[kind] for statement in statements)
     }
-    steps = Counter(step.name for step in sketch.steps)
+    steps = Counter(step.name for step in sketch.steps if step.name in _COUNTED_STEPS)
     return operations | {
         "flop": task.flop,
         "num_statements": len(statements),
