@@ -14,7 +14,7 @@ NATIVE    := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-fleet bench-calibration bench-cost-models bench-cost-models-tuning pretrained fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-fleet bench-calibration bench-cost-models bench-cost-models-tuning bench-autotvm pretrained fuzz qemu cross-tools hooks clean
 
 help:
 	@echo "make demo    tune ResNet-18 for a minute: its speed before, after, and next to onnxruntime if that is installed"
@@ -31,6 +31,8 @@ help:
 	@echo "make bench-cost-models how well cost models rank networks and devices they have not seen; hours. DATA=$(DATA)"
 	@echo "                     are datasets that tilewright measured, LOGS= those of logs of other tools"
 	@echo "make bench-cost-models-tuning what networks come to when each cost model guides their tuning; hours"
+	@echo "make bench-autotvm   searches, learning, transfer and templates on the convolutions of ResNet-18; many hours."
+	@echo "                     LOGS= adds the table of logs of other tools"
 	@echo "make pretrained  train the cost model that ships, on DATA=$(DATA)"
 	@echo "make bench-importing how long models of 100,000 nodes take to import; minutes"
 	@echo "make bench-fleet trials a second of a fleet, by its devices; its overhead and its memory; a quarter of an hour"
@@ -117,6 +119,12 @@ bench-cost-models: $(DEVELOP)
 
 bench-cost-models-tuning: $(DEVELOP)
 	$(BIN)/python -m benchmarks.cost_models_tuning --data $(DATA) --records $(RESULTS)/cost_models_tuning --plot $(RESULTS)/cost_models_tuning.png
+
+# A table that falls short does not keep the next from being made.
+bench-autotvm: $(DEVELOP)
+	status=0; for table in search learning transfer templates $(if $(LOGS),logs); do \
+	  $(BIN)/python -m benchmarks.autotvm --table $$table $(if $(LOGS),--logs $(LOGS)) --records $(RESULTS)/autotvm --plots $(RESULTS) || status=1; \
+	done; exit $$status
 
 pretrained: $(INSTALLED)
 	$(BIN)/tilewright model train factor-trees --data $(DATA) -o src/tilewright/cost_model/pretrained/default.npz
