@@ -48,6 +48,12 @@ class Encoder(ABC):
         """The options of the constructor."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def check_counts(self) -> None:
+        """For encoders whose options are numbers of columns: each is from 1 to 256."""
+        for option, value in self.options.items():
+            if type(value) is not int or not 1 <= value <= 256:
+                raise UsageError(f"{option} of the encoder {self.name} is from 1 to 256, got {value!r}")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Encoder) and type(self) is type(other) and self.options == other.options
 

@@ -10,7 +10,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.errors import UsageError
 from tilewright.features.encoders import Encoder
 from tilewright.features.row_table import Cell, RowTable
 from tilewright.schedule.steps import STEPS
@@ -31,9 +30,7 @@ class KnobsEncoder(Encoder):
     num_numbers: int = 4
 
     def __post_init__(self) -> None:
-        for option, value in self.options.items():
-            if type(value) is not int or not 1 <= value <= 256:
-                raise UsageError(f"{option} of the encoder {self.name} is from 1 to 256, got {value!r}")
+        self.check_counts()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ def processes_of(name: str, part: str) -> list[int]:
 
 
 def kill_all(pids: list[int]) -> None:
+    assert pids, "there is somebody to kill"
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)

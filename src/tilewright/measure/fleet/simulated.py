@@ -1,7 +1,7 @@
-"""`SimulatedStation`: many devices that run nothing, and answer after the time that a recorded trial took.
+"""`SimulatedStation`: many devices that build and run nothing, and answer after the time that trials take.
 
-Everything else is real: programs are built, sent and checked, and answers come back as from any device. It is how a
-large fleet is tried on a small machine.
+What lies between is real: programs are sent and checked, and answers come back as from any device. It is how a large
+fleet is tried on a small machine.
 """
 
 from __future__ import annotations
