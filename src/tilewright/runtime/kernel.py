@@ -108,6 +108,11 @@ class Kernel:
         """The memory that one copy of the bound constants takes; 0 where none are bound."""
         return copy_bytes(self._bound_sizes.values())
 
+    @property
+    def plain_bound_bytes(self) -> int:
+        """What the bound constants take in the form in which they were given."""
+        return sum(argument.nbytes for argument in self._spec.inputs if argument.name in self._bound)
+
     def with_copies(self, block: Block) -> Kernel:
         """A kernel whose runs under `time` read copies of the bound constants in turn, as many as fit into `block`.
 

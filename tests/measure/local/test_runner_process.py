@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
+from tilewright import te
 from tilewright.measure import MeasureOptions
 from tilewright.measure.compiler import compile_trace
 from tilewright.measure.context import Context
@@ -14,7 +15,7 @@ from tilewright.measure.local.messages import RunJob, Setup
 from tilewright.measure.local.reference import ReferenceStore
 from tilewright.measure.local.runner_process import Bench
 from tilewright.runtime import Kernel
-from tilewright.schedule import Trace
+from tilewright.schedule import Schedule, Trace
 from tilewright.target import Target
 from tilewright.te import Task
 from tilewright.testing.measurer_checks import doubling, product, split_program
@@ -46,13 +47,26 @@ class Watched(Bench):
 @pytest.mark.parametrize("is_turn", [False, True])
 @pytest.mark.parametrize(
     ("context", "copied_bytes"),
-    [("warm", 0), ("cold-1", 2 * COPY_BYTES), ("cold-9000", 4 * COPY_BYTES), ("cold-1M", 1 << 20)],
+    [("warm", 0), ("cold-1", 2 * COPY_BYTES), ("cold-9000", 5 * COPY_BYTES), ("cold-1M", 1 << 20)],
 )
 def test_copies_fill_what_the_context_says_and_are_two_at_least(context: str, copied_bytes: int, is_turn: bool) -> None:
     bench = Watched(product(), context)
     for trace in (Trace(), split_program(product(), 2)):  # a plain constant, and a packed one
         bench.measure(trace, is_turn=is_turn)
     assert set(bench.copied_bytes) == {copied_bytes}
+
+
+def test_constants_that_an_algorithm_makes_larger_have_as_many_copies() -> None:
+    data, weights = te.placeholder((1, 6, 6, 4)), te.placeholder((3, 3, 4, 16), name="W", constant=True)
+    r, s, c = te.reduce_axis(3, "r"), te.reduce_axis(3, "s"), te.reduce_axis(4, "c")
+    sums = te.compute(
+        (1, 4, 4, 16), lambda n, y, x, f: te.sum(data[n, y + r, x + s, c] * weights[r, s, c, f], axis=[r, s, c]), "Y"
+    )
+    schedule = Schedule(Task([data, weights], sums))
+    schedule["Y"].algorithm("winograd4")
+    bench = Watched(schedule.task, f"cold-{5 * 9 * 4 * 16 * 4}")
+    bench.measure(schedule.trace)
+    assert set(bench.copied_bytes) == {5 * 36 * 4 * 16 * 4}
 
 
 def test_a_task_without_constants_has_no_copies() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -23,19 +24,24 @@ class ColdArrays:
 
     def __init__(self, context: Context, target: Target) -> None:
         # With more, nothing is colder: no cache of the machine has anything left of them.
-        enough = max(_ALWAYS_COLD, _MANY_CACHES * target.l3_bytes)
-        self._constant_bytes = min(context.cold_bytes, enough)
-        self._activation_bytes = min(context.activation_bytes, enough)
+        self._enough = max(_ALWAYS_COLD, _MANY_CACHES * target.l3_bytes)
+        self._constant_bytes = context.cold_bytes
+        self._activation_bytes = min(context.activation_bytes, self._enough)
         self._most_bytes = int(_MOST_OF_MEMORY * _memory_bytes())
         self._block = new_block(0)
 
     def constants(self, kernel: Kernel) -> Kernel:
         """The kernel with copies of its bound constants, two at least; as it is where they are warm, or it has none.
 
-        The kernel before must not be used any more.
+        There are as many as the constants of the network are times those of the kernel, as the task has them: where
+        an algorithm transforms them they grow, and those of the other kernels do, too. The kernel before must not be
+        used any more.
         """
-        nbytes = max(_LEAST_COPIES * kernel.bound_bytes, self._constant_bytes)
-        if not kernel.bound_bytes or not self._constant_bytes or nbytes > self._most_bytes:
+        if not kernel.bound_bytes or not self._constant_bytes:
+            return kernel
+        wanted = math.ceil(self._constant_bytes / kernel.plain_bound_bytes)
+        nbytes = max(_LEAST_COPIES, min(wanted, math.ceil(self._enough / kernel.bound_bytes))) * kernel.bound_bytes
+        if nbytes > self._most_bytes:
             return kernel
         if len(self._block) < nbytes:
             self._block = new_block(nbytes)
