@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from tests.partition.partitions import Array, weights
 from tilewright import te, zoo
-from tilewright.deploy.artifact import save
+from tilewright.deploy.artifact import load, save
 from tilewright.deploy.compilation import compile_model
 from tilewright.errors import ScheduleError, TilewrightError, UsageError
 from tilewright.network import InferenceSession, Records, compile_network, partition_network, recorded_programs
@@ -294,7 +294,7 @@ def test_transformed_weights_are_in_the_compiled_model_and_its_file(tmp_path: Pa
     records = winograd_records(cut)
     assert records
     x = weights(1, 16, 9, 9, seed=6)
-    (direct,) = InferenceSession(model, threads=2).run(None, {"x": x})
+    (direct,) = InferenceSession(model, threads=2, exact=True).run(None, {"x": x})
     for one in records:
         compiled = compile_network(model, [one], threads=2, target=NATIVE)
         assert max(array.size for array in compiled.weights) > kernel.size  # 16 products or more for 9 taps
@@ -313,5 +313,24 @@ def test_an_exact_network_leaves_out_records_of_algorithms_that_round_more() -> 
     assert not recorded_programs(cut, records, NATIVE, 2, "warm", exact=True)
     x = weights(1, 16, 9, 9, seed=6)
     exact = compile_network(model, records, threads=2, target=NATIVE, exact=True)
-    untuned = compile_network(model, threads=2, target=NATIVE)
+    untuned = compile_network(model, threads=2, target=NATIVE, exact=True)
     np.testing.assert_array_equal(*(InferenceSession(m).run(None, {"x": x})[0] for m in (exact, untuned)))
+
+
+def test_a_network_without_records_uses_such_algorithms_too_unless_it_must_be_exact(tmp_path: Path) -> None:
+    model, _ = convolution(size=24, channels=64)
+    free, exact = (compile_network(model, threads=2, target=NATIVE, exact=exact) for exact in (False, True))
+    assert any(name.startswith("winograd") for kernel in free.kernels for name in kernel.algorithms)
+    assert not free.is_exact
+    assert exact.is_exact
+    x = weights(1, 64, 24, 24, seed=6)
+    outputs = [InferenceSession(compiled).run(None, {"x": x})[0] for compiled in (free, exact)]
+    np.testing.assert_allclose(*outputs, rtol=1e-4, atol=1e-4)
+    for compiled in (free, exact):
+        save(compiled, tmp_path / "model.tw")
+        assert [kernel.algorithms for kernel in load(tmp_path / "model.tw").kernels] == [
+            kernel.algorithms for kernel in compiled.kernels
+        ]
+    assert InferenceSession(exact, exact=True).model is exact
+    with pytest.raises(UsageError, match="compiled with algorithms that round more; compile it again with exact=True"):
+        InferenceSession(free, exact=True)

@@ -31,10 +31,11 @@ class BackendRep(base.BackendRep):  # type: ignore[misc]
     One that leaves shapes of its inputs open is compiled when they are known: once for all inputs of the same shapes.
     """
 
-    def __init__(self, model: ModelProto, threads: int | None, schedule: str) -> None:
+    def __init__(self, model: ModelProto, threads: int | None, schedule: str, exact: bool) -> None:
         self._model = model
         self._threads = checked_threads(threads)
         self._is_naive = schedule == "naive"
+        self._exact = exact
         self._sessions: dict[tuple[tuple[int, ...], ...], InferenceSession] = {}
         constants = {tensor.name for tensor in model.graph.initializer}
         inputs = [value for value in model.graph.input if value.name not in constants]
@@ -80,6 +81,7 @@ class BackendRep(base.BackendRep):  # type: ignore[misc]
                 self._model,
                 threads=self._threads,
                 shapes=shapes,
+                exact=self._exact,
                 default_trace=naive_trace if self._is_naive else None,
             )
             self._sessions[key] = InferenceSession(compiled)
@@ -107,16 +109,18 @@ class Backend(base.Backend):  # type: ignore[misc]
         *,
         threads: int | None = None,
         schedule: str = "default",
+        exact: bool = False,
     ) -> BackendRep:
         """Compile a model.
 
-        `schedule` is "default", or "naive" for plain loops, which compile faster and run slower.
+        `schedule` is "default", or "naive" for plain loops, which compile faster and run slower. With
+        `exact`, no algorithm is used that rounds more than the sums of the model do, such as Winograd's.
         """
         if not cls.supports_device(device):
             raise UsageError(f"device is {device!r}; the only one is 'CPU'")
         if schedule not in _SCHEDULES:
             raise UsageError(f"schedule is {schedule!r}; it must be one of {', '.join(_SCHEDULES)}")
-        return BackendRep(model, threads, schedule)
+        return BackendRep(model, threads, schedule, exact)
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **options: Any) -> tuple[Any, ...]:

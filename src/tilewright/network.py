@@ -173,7 +173,7 @@ def compile_partition(
     """Compile the kernels of a network with the fastest recorded programs.
 
     Programs that were measured in `context`, by default as the network runs them, come before those of other contexts,
-    which serve the tasks that have none. With `exact`, those whose algorithms round more are left out.
+    which serve the tasks that have none. With `exact`, no program is used whose algorithm rounds more than sums do.
     Records whose programs cannot be used are set aside with a warning. A task without a record gets the program that
     the cost model that ships thinks best, or the one that `default_trace` gives. `on_progress` is called with how many
     kernels are compiled, and of how many.
@@ -188,7 +188,7 @@ def compile_partition(
         programs,
         target,
         threads,
-        default_trace=default_trace or partial(best_guess, target=target, threads=threads),
+        default_trace=default_trace or partial(best_guess, target=target, threads=threads, exact=exact),
         last_resort=Trace() if default_trace is None else None,
         on_progress=on_progress,
     )
@@ -252,6 +252,7 @@ class InferenceSession(Session):
         threads: int | None = None,
         target: Target | str | None = None,
         shapes: Shapes | None = None,
+        exact: bool = False,
         on_progress: Progress | None = None,
         fallback: FallbackFactory | None = None,
         sess_options: object = None,
@@ -263,8 +264,9 @@ class InferenceSession(Session):
         A path to a compiled model, or a `CompiledModel`, is taken as it is. `records` hold tuned programs; tasks that
         they do not know get the default ones. `shapes` gives what the model leaves open: shapes by the names of inputs,
         as {"image": (1, 3, 224, 224)}, and sizes by the names of dimensions, as {"batch": 4}. `threads` are the most to
-        use, all processors by default. `on_progress` is called with how many kernels are compiled, and of how many.
-        `fallback` replaces the reference evaluator of ONNX for operators that have no kernel.
+        use, all processors by default. With `exact`, no algorithm is used that rounds more than the sums of the network
+        do, such as Winograd's. `on_progress` is called with how many kernels are compiled, and of how many. `fallback`
+        replaces the reference evaluator of ONNX for operators that have no kernel.
 
         The last three are what callers of onnxruntime give: of the session options the number of threads counts if
         `threads` does not say it, and of the providers that the processor is among them.
@@ -276,10 +278,15 @@ class InferenceSession(Session):
         if compiled is None:
             assert not isinstance(model, CompiledModel)
             compiled = compile_network(
-                model, records, target=target, threads=threads, shapes=shapes, on_progress=on_progress
+                model, records, target=target, threads=threads, shapes=shapes, exact=exact, on_progress=on_progress
             )
         else:
             _check_compiled(compiled, threads, records=records, target=target, shapes=shapes)
+            if exact and not compiled.is_exact:
+                raise UsageError(
+                    f"exact was given for {compiled.name}, which is compiled with algorithms that round more; compile "
+                    "it again with exact=True"
+                )
         super().__init__(compiled, threads=threads, fallback=fallback)
 
 
@@ -600,7 +607,7 @@ def compare_inside(
     from tilewright.tuning.untuned import default_trace
 
     def compiled_with(programs: Mapping[str, Trace]) -> CompiledModel:
-        best_guess = partial(default_trace, target=target, threads=threads)
+        best_guess = partial(default_trace, target=target, threads=threads, exact=exact)
         return compile_model(partition, programs, target, threads, default_trace=best_guess, on_progress=on_progress)
 
     def profile_of(model: CompiledModel) -> Callable[[], list[float]]:

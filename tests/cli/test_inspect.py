@@ -56,6 +56,16 @@ def test_the_code_of_the_recorded_program_is_shown(records: str, capsys: pytest.
     assert ".text" in printed
 
 
+def test_an_algorithm_that_rounds_more_is_named_unless_sums_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["inspect", "c2d:1x24x24x32,32,3x3,s1,p1", "--target", "llvm -mcpu=haswell", "--threads", "2", "--ir"]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert 's["conv"].algorithm("winograd' in printed
+    assert ", which rounds more than sums do" in printed
+    assert main([*command, "--exact"]) == 0
+    assert "winograd" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [

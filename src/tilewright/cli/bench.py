@@ -20,10 +20,11 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         "bench",
         help="time a workload or a model, next to other libraries",
         description="Time the best recorded programs of a workload or a model with --records, otherwise the best by "
-        "the analytical model. Libraries to compare with are timed in turns with it, on as many threads.",
+        "the cost model that ships. Libraries to compare with are timed in turns with it, on as many threads.",
     )
     workload.add_arguments(parser)
     network.add_shape_argument(parser)
+    network.add_exact_argument(parser)
     parser.add_argument("--model", metavar="MODEL", help="of a compiled model: what it was made of, for the libraries")
     parser.add_argument(
         "--against",

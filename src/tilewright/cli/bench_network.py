@@ -70,10 +70,10 @@ def _session_of(arguments: argparse.Namespace) -> tuple[InferenceSession, str, i
     threads = workload.num_threads(arguments)
     if network.is_compiled(arguments.workload):
         check_compiled(arguments)
-        session = InferenceSession(arguments.workload, threads=arguments.threads)
+        session = InferenceSession(arguments.workload, threads=arguments.threads, exact=arguments.exact)
         return session, "as it was compiled", arguments.threads or session.model.threads
-    partition = network.partition_of(arguments)
-    compiled = network.compile_shown(partition, arguments.records, Target.parse(arguments.target), threads)
+    partition, target = network.partition_of(arguments), Target.parse(arguments.target)
+    compiled = network.compile_shown(partition, arguments.records, target, threads, arguments.exact)
     return InferenceSession(compiled.model), compiled.origin, threads
 
 

@@ -23,16 +23,14 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         "compile",
         help="compile a model into a file that runs at once, or into a C library",
         description="Compile a model with the best programs that the records hold; a task without a record gets the "
-        "best program by the analytical model.",
+        "best program by the cost model that ships.",
     )
     parser.add_argument("workload", metavar="MODEL", help="such as model.onnx or zoo:resnet18")
     parser.add_argument("--records", metavar="FILE", help="take the programs that `tilewright tune` found")
     parser.add_argument("-o", "--output", metavar="OUT", help="default: NAME.tw, or the folder NAME_c")
     parser.add_argument("--target", default=DEFAULT_TARGET, metavar="T", help="default: %(default)s")
     parser.add_argument("--threads", type=int, metavar="N", help="the most threads that it uses (default: all cores)")
-    parser.add_argument(
-        "--exact", action="store_true", help="leave out recorded programs of algorithms that round more"
-    )
+    network.add_exact_argument(parser)
     network.add_shape_argument(parser)
     parser.add_argument(
         "--format",
@@ -97,11 +95,19 @@ def describe(compiled: CompiledNetwork) -> list[str]:
         f"kernels: {len(model.kernels)}, called {num_calls} times; {compiled.origin}",
         f"target: {model.target}, up to {model.threads} threads",
     ]
+    lines += [f"algorithms: {text}; --exact leaves them out" for text in described_algorithms(model)]
     operators = Counter(call.node.op for call in model.fallbacks)
     if operators:
         listing = ", ".join(f"{count} {op}" for op, count in operators.items())
         lines.append(f"without a kernel, run by the reference evaluator of ONNX: {listing}")
     return lines
+
+
+def described_algorithms(model: CompiledModel) -> list[str]:
+    """What kernels have in the place of sums, in a line; none where all compute the sums themselves."""
+    used = Counter(name for kernel in model.kernels for name in kernel.algorithms)
+    listing = ", ".join(f"{count} by {name}" for name, count in sorted(used.items()))
+    return [f"{listing}, which round more than sums do"] if used else []
 
 
 def _size(path: str | Path) -> str:

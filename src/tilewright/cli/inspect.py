@@ -37,6 +37,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     workload.add_arguments(parser)
     network.add_shape_argument(parser)
+    network.add_exact_argument(parser)
     parser.add_argument("--tasks", action="store_true", help="the tasks of a model, each with how often it is run")
     profile.add_arguments(parser)
     parser.add_argument(
@@ -76,7 +77,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(describe(task))
     sketches: list[Sketch] = []
     if arguments.sketches or arguments.template:
-        options = SpaceOptions(Target.parse(arguments.target), workload.num_threads(arguments))
+        target, threads = Target.parse(arguments.target), workload.num_threads(arguments)
+        options = SpaceOptions(target, threads, exact=arguments.exact)
         sketches = _print_space(arguments.template, task, options)
     if arguments.ir or arguments.llvm or arguments.asm:
         _print_program(arguments, sketches if arguments.template else [])

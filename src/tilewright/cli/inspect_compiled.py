@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilewright.deploy.compiled import CompiledModel
+    from tilewright.deploy.compiled import CompiledModel, KernelCode
     from tilewright.operators import TensorType
 
 
@@ -31,7 +31,8 @@ def describe_model(model: CompiledModel) -> list[str]:
     lines += [f"output {output.name}: {_describe_type(output.type)}" for output in model.outputs]
     lines.append(f"kernels {len(model.kernels)}, called {_times(calls.total())}, {_count(num_code, 'byte')} of code")
     lines += [
-        f"  {index} {kernel.name}: called {_times(calls[index])}, {_count(len(kernel.object_code), 'byte')}"
+        f"  {index} {kernel.name}{by_algorithms(kernel)}: called {_times(calls[index])}, "
+        f"{_count(len(kernel.object_code), 'byte')}"
         for index, kernel in enumerate(model.kernels)
     ]
     for what, arrays in (("weights", model.weights), ("constants", model.constants)):
@@ -40,6 +41,11 @@ def describe_model(model: CompiledModel) -> list[str]:
     lines.append(f"fallbacks {len(model.fallbacks)}" + (", by the reference evaluator of ONNX" * bool(model.fallbacks)))
     lines += [f"  {call.node}" for call in model.fallbacks]
     return lines
+
+
+def by_algorithms(kernel: KernelCode) -> str:
+    """What a kernel has in the place of its sums, to stand behind its name."""
+    return f" by {', '.join(kernel.algorithms)}" if kernel.algorithms else ""
 
 
 def _describe_type(known: TensorType | None) -> str:

@@ -75,6 +75,15 @@ def add_shape_argument(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_exact_argument(parser: argparse._ActionsContainer) -> None:
+    """`--exact`."""
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="use no algorithm that rounds more than the sums of the task do, such as Winograd's convolution",
+    )
+
+
 def parse_shapes(given: Sequence[str]) -> dict[str, int | tuple[int, ...]]:
     """The shapes and sizes by the names of inputs and dimensions.
 
@@ -112,7 +121,7 @@ def partition_of(arguments: argparse.Namespace) -> Partition:
 def compile_shown(
     partition: Partition, records: str | None, target: Target, threads: int, exact: bool = False
 ) -> CompiledNetwork:
-    """Compile with the best recorded programs, and show how far it is on stderr."""
+    """Compile with the best programs that are known, and show how far it is on stderr."""
     from tilewright.network import compile_partition
 
     line = StatusLine()

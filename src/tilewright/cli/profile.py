@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.cli.comparison import aligned
+from tilewright.cli.inspect_compiled import by_algorithms
 from tilewright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _parts(model: CompiledModel) -> Iterator[_Part]:
             continue
         for call in step.calls:
             kernel = model.kernels[call.kernel]
-            yield _Part(f"{call.kernel} {kernel.name}", call.kernel, kernel.flop)
+            yield _Part(f"{call.kernel} {kernel.name}{by_algorithms(kernel)}", call.kernel, kernel.flop)
 
 
 def table(rows: list[Row]) -> str:

@@ -30,6 +30,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--threads", type=int, metavar="N", help="default: all cores, or what it was compiled for")
     parser.add_argument("--records", metavar="FILE", help="of a model that is not compiled: its tuned programs")
     network.add_shape_argument(parser)
+    network.add_exact_argument(parser)
     profile.add_arguments(parser)
     parser.set_defaults(run=run, target=DEFAULT_TARGET)
 
@@ -78,9 +79,9 @@ def session_of(arguments: argparse.Namespace) -> InferenceSession:
     threads = workload.num_threads(arguments)
     if network.is_compiled(arguments.workload):
         check_compiled(arguments)
-        return InferenceSession(arguments.workload, threads=arguments.threads)
-    partition = network.partition_of(arguments)
-    compiled = network.compile_shown(partition, arguments.records, Target.parse(arguments.target), threads)
+        return InferenceSession(arguments.workload, threads=arguments.threads, exact=arguments.exact)
+    partition, target = network.partition_of(arguments), Target.parse(arguments.target)
+    compiled = network.compile_shown(partition, arguments.records, target, threads, arguments.exact)
     return InferenceSession(compiled.model)
 
 

@@ -81,11 +81,7 @@ def add_parser(subcommands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="what kernels find of their constants when they are timed: warm, or cold-8M for those last read 8 MB ago "
         "(default: warm; of a model, as it runs them)",
     )
-    parser.add_argument(
-        "--exact",
-        action="store_true",
-        help="use no algorithm that rounds more than the sums of the task do, such as Winograd's convolution",
-    )
+    network.add_exact_argument(parser)
     model = parser.add_argument_group("of a model")
     network.add_shape_argument(model)
     model.add_argument("-o", "--output", metavar="OUT", help="write the compiled model, such as model.tw")

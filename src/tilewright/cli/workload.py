@@ -52,10 +52,12 @@ def choose(arguments: argparse.Namespace, sketches: Sequence[Sketch] = ()) -> Wo
         trace = search_untuned(sketches).trace
         origin = "the best of the template by the cost model that ships; nothing was measured"
     elif arguments.records is None:
-        trace = default_trace(task, target, threads)
+        trace = default_trace(task, target, threads, exact=arguments.exact)
         origin = "the best by the cost model that ships; nothing was measured"
     else:
-        trace, origin = _recorded_best(arguments.records, task, target, threads)
+        trace, origin = _recorded_best(arguments.records, task, target, threads, arguments.exact)
+    if not trace.is_exact:
+        origin += f"; by {', '.join(trace.algorithms)}, which rounds more than sums do"
     return WorkloadProgram(task, target, threads, trace, origin)
 
 
@@ -66,11 +68,11 @@ def num_threads(arguments: argparse.Namespace) -> int:
     return checked_threads(arguments.threads, "--threads")
 
 
-def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple[Trace, str]:
+def _recorded_best(path: str, task: Task, target: Target, threads: int, exact: bool) -> tuple[Trace, str]:
     from tilewright.records import find_programs, for_target, group_by_task, read_records
     from tilewright.tuning.untuned import default_trace
 
-    records = list(read_records(path))
+    records = [record for record in read_records(path) if record.trace.is_exact or not exact]
     programs = find_programs(task, group_by_task(for_target(records, target)), target, threads)
     if not programs.num_known:
         others = sorted({f"{r.threads} threads on {r.target}" for r in records if r.task == task.hash})
@@ -86,7 +88,7 @@ def _recorded_best(path: str, task: Task, target: Target, threads: int) -> tuple
             return found.trace, f"the best of {path}, recorded with {found.latency_s * 1e3:.4g} ms"
         programs.set_aside(error)
     origin = f"the best by the cost model that ships; no program of {path} can be used"
-    return default_trace(task, target, threads), origin
+    return default_trace(task, target, threads, exact=exact), origin
 
 
 def _why_not(trace: Trace, task: Task, target: Target, threads: int) -> TilewrightError | None:

@@ -71,7 +71,7 @@ def compile_model(
         threads=threads,
         inputs=tuple(Value(name, graph.types.get(name)) for name in graph.inputs),
         outputs=outputs,
-        kernels=tuple(_code(task, job.binary) for task, job in zip(tasks, compiled, strict=True)),
+        kernels=tuple(_code(task, job) for task, job in zip(tasks, compiled, strict=True)),
         steps=steps,
         weights=_in_one_block(constants.weights),
         constants=tuple(constants.constants),
@@ -106,12 +106,15 @@ class _Choices:
         return outcome
 
 
-def _code(task: Task, binary: KernelBinary) -> KernelCode:
+def _code(task: Task, job: CompiledJob) -> KernelCode:
+    binary = job.binary
     packed = {pack.position: pack.nbytes for pack in binary.packs}
     inputs = tuple(packed.get(position, _nbytes(tensor)) for position, tensor in enumerate(task.inputs))
     memory = KernelMemory(inputs, tuple(map(_nbytes, task.outputs)), binary.entry.workspace_bytes)
     entry = binary.entry
-    return KernelCode(task.name, entry.symbol, entry.scratch_bytes, binary.object_code, memory, task.flop)
+    return KernelCode(
+        task.name, entry.symbol, entry.scratch_bytes, binary.object_code, memory, task.flop, job.algorithms
+    )
 
 
 def _nbytes(tensor: Tensor) -> int:

@@ -60,6 +60,8 @@ class KernelCode:
     """None for code from a file of format 1, which does not say."""
     flop: float | None = None
     """The arithmetic operations of a call, by `Task.flop`."""
+    algorithms: tuple[str, ...] = ()
+    """Those in the place of its sums, which round more, such as winograd4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,11 @@ class CompiledModel:
     def input_types(self) -> dict[str, TensorType | None]:
         """The type of each input, by name."""
         return {value.name: value.type for value in self.inputs}
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all kernels compute the sums of the network themselves."""
+        return not any(kernel.algorithms for kernel in self.kernels)
 
     @property
     def arch(self) -> str:

@@ -51,6 +51,11 @@ class Field:
             raise self.refused(f"an object with {name!r}")
         return Field(self.value[name], name, self)
 
+    def get(self, name: str, default: Any) -> Field:
+        """The member of that name; one of the value `default` where it is missing, as in files of earlier versions."""
+        is_missing = isinstance(self.value, dict) and name not in self.value
+        return Field(default, name, self) if is_missing else self[name]
+
     def items(self) -> list[Field]:
         """The entries of a list."""
         if not isinstance(self.value, list):

@@ -62,10 +62,11 @@ class KernelJob:
 
 @dataclass(frozen=True, slots=True)
 class CompiledJob:
-    """A kernel, and its twin for this machine, which packs the constants here."""
+    """A kernel, its twin for this machine, which packs the constants here, and what is in the place of its sums."""
 
     binary: KernelBinary
     packer: KernelBinary
+    algorithms: tuple[str, ...]
 
 
 def compile_kernels(jobs: Sequence[KernelJob], on_done: Callable[[int], None]) -> list[CompiledJob | TilewrightError]:
@@ -156,10 +157,10 @@ def _compiled(job: KernelJob, trace: Trace) -> CompiledJob:
     compiled = compile_schedule(trace.apply(job.task), job.target, job.threads, job.symbol_prefix)
     binary = KernelBinary.of(compiled)
     if not binary.packs or runs_here(job.target):
-        return CompiledJob(binary, binary)
+        return CompiledJob(binary, binary, trace.algorithms)
     # The packed layout is the schedule's: it is the same on every target.
     here = compile_schedule(trace.apply(job.task), Target.native(), 1, job.symbol_prefix)
-    return CompiledJob(binary, KernelBinary.of(here))
+    return CompiledJob(binary, KernelBinary.of(here), trace.algorithms)
 
 
 def serve(socket_fd: int) -> None:

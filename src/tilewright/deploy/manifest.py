@@ -63,7 +63,10 @@ def model_to_json(model: CompiledModel) -> Json:
             {"name": output.name, "operand": _operand_to_json(output.operand), "is_copied": output.is_copied}
             for output in model.outputs
         ],
-        "kernels": [{"name": kernel.name, "flop": kernel.flop} for kernel in model.kernels],
+        "kernels": [
+            {"name": kernel.name, "flop": kernel.flop, "algorithms": list(kernel.algorithms)}
+            for kernel in model.kernels
+        ],
         "steps": [_step_to_json(step) for step in model.steps],
     }
 
@@ -128,6 +131,7 @@ def kernel_from_bytes(data: Field, content: bytes) -> KernelCode:
         object_code,
         memory,
         None if flop is None else flop.number(),
+        tuple(name.text() for name in data.get("algorithms", []).items()),
     )
 
 

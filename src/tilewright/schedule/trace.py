@@ -33,19 +33,24 @@ class Trace:
         return schedule
 
     @property
+    def algorithms(self) -> tuple[str, ...]:
+        """What it has in the place of sums of the task, such as winograd4; mostly nothing."""
+        return tuple(step.algorithm for step in self.steps if isinstance(step, AlgorithmStep))
+
+    @property
     def error_growth(self) -> float:
         """How many times what rounding adds up to the results may be off, for the algorithms that it uses: mostly 1.
 
         >>> Trace.from_json('[{"step": "algorithm", "stage": "conv", "arguments": ["winograd2"]}]').error_growth
         2.0
         """
-        used = [ALGORITHMS.get(step.algorithm) for step in self.steps if isinstance(step, AlgorithmStep)]
+        used = map(ALGORITHMS.get, self.algorithms)
         return max((algorithm.error_growth for algorithm in used if algorithm is not None), default=1.0)
 
     @property
     def is_exact(self) -> bool:
         """Whether it computes the sums of the task themselves, in whatever order."""
-        return not any(isinstance(step, AlgorithmStep) for step in self.steps)
+        return not self.algorithms
 
     def candidate(self, row: int) -> Trace:
         """The trace of one candidate of a population."""

@@ -313,8 +313,7 @@ class Tuner:
     @cached_property
     def untuned(self) -> Untuned:
         """What is the best before anything is measured, by a model that has learned, or else by the analytical one."""
-        exact = [sketch for sketch in self.sketches if sketch.is_exact]
-        return search_untuned(exact, model=self.scoring.drafting)
+        return search_untuned(self.sketches, model=self.scoring.drafting)
 
     def _untuned(self) -> list[Candidate]:
         """The program of the untuned task; one that no sketch has, for want of legal rows, is a sketch of its own.

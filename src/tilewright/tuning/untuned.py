@@ -46,10 +46,10 @@ class Untuned:
     estimate_s: float
 
 
-def default_trace(task: Task, target: Target, threads: int, seed: int = 0, exact: bool = True) -> Trace:
+def default_trace(task: Task, target: Target, threads: int, seed: int = 0, exact: bool = False) -> Trace:
     """A program for a task that was never tuned. The same arguments give the same program.
 
-    One that need not be `exact` may use an algorithm that rounds more than the sums of the task do.
+    Unless it must be `exact`, it may use an algorithm that rounds more than sums do, such as Winograd's.
 
     >>> import tilewright as tw
     >>> from tilewright import te
@@ -120,11 +120,13 @@ def _expected_s(schedule: Schedule, options: SpaceOptions) -> float:
     return float(np.exp(-score)) / options.target.core.clock_hz
 
 
-def best_trace(records: Iterable[Record], task: Task, target: Target, threads: int, context: str = WARM) -> Trace:
+def best_trace(
+    records: Iterable[Record], task: Task, target: Target, threads: int, context: str = WARM, exact: bool = False
+) -> Trace:
     """The fastest recorded program of a task, in `context` if any was, or the default where none is recorded."""
-    groups = group_by_task(for_target(records, target))
+    groups = group_by_task(record for record in for_target(records, target) if record.trace.is_exact or not exact)
     found = find_programs(task, groups, target, threads, context).best
-    return default_trace(task, target, threads) if found is None else found.trace
+    return default_trace(task, target, threads, exact=exact) if found is None else found.trace
 
 
 def _some(sketch: Sketch, rng: np.random.Generator) -> Population:
