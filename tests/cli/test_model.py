@@ -14,7 +14,7 @@ from tests.records.dataset.test_importing import ansor_line, imported
 from tilewright.cli import main, model_data
 from tilewright.cli.model_list import models
 from tilewright.cost_model import BoostedTrees, create, load, names
-from tilewright.cost_model.base import text_array
+from tilewright.cost_model.array_file import text_array
 from tilewright.cost_model.neural.training import Epoch
 from tilewright.errors import UsageError
 from tilewright.records.dataset import Corpus, DatasetFolder, Split

@@ -26,7 +26,7 @@ from tilewright.cost_model import (
     create,
     pairwise_accuracy,
 )
-from tilewright.cost_model.base import text_array
+from tilewright.cost_model.array_file import text_array
 from tilewright.features import FEATURE_NAMES, StatementEncoder, create_encoder
 from tilewright.space import Population, SpaceOptions, derive
 from tilewright.target import Target

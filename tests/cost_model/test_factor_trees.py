@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilewright.cost_model import AnalyticalModel, Examples, FactorTrees, pairwise_accuracy
+from tilewright import UsageError
+from tilewright.cost_model import AnalyticalModel, Examples, FactorTrees, factor_trees, load, pairwise_accuracy
+from tilewright.cost_model.array_file import names_array, names_of, text_array
+from tilewright.cost_model.base import read_file, write_arrays
 from tilewright.features import ESTIMATE, HardwareEncoder
 from tilewright.testing.encoder_checks import sketches_of
 
@@ -114,3 +120,91 @@ def test_few_programs_and_failures_are_enough_to_go_on(num: int) -> None:
     model = FactorTrees(**SMALL)
     model.fit_examples(replace(data, labels=np.zeros(num)))
     np.testing.assert_allclose(model.score(values), known, rtol=1e-6)
+
+
+# --- the file: columns have names ---
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    values, known = programs(60)
+    model = FactorTrees(**SMALL | {"num_rounds": 3})
+    model.fit_examples(examples(values, known + np.random.default_rng(0).normal(0, 0.3, len(known))))
+    path = tmp_path_factory.mktemp("model") / "model.npz"
+    model.save(path)
+    return path
+
+
+def changed(saved: Path, path: Path, **changes: NDArray[Any] | None) -> Path:
+    """The file with other arrays, or without those that are None."""
+    header, arrays = read_file(saved)
+    write_arrays(path, header, {name: array for name, array in (arrays | changes).items() if array is not None})
+    return path
+
+
+def names_in(saved: Path, array: str = "column_names") -> list[str]:
+    return list(names_of(read_file(saved)[1][array]))
+
+
+def trees_over(saved: Path, order: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The trees of the file, of columns in another order."""
+    content = json.loads(read_file(saved)[1]["trees_json"].tobytes())
+    place = np.argsort(order)
+    for tree in content["learner"]["gradient_booster"]["model"]["trees"]:
+        tree["split_indices"] = place[tree["split_indices"]].tolist()
+    return text_array(json.dumps(content))
+
+
+def test_the_columns_of_a_file_may_be_in_any_order(saved: Path, tmp_path: Path) -> None:
+    names, devices = names_in(saved), names_in(saved, "hardware_names")
+    order = np.random.default_rng(0).permutation(len(names))
+    path = changed(
+        saved,
+        tmp_path / "model.npz",
+        column_names=names_array([names[number] for number in order]),
+        trees_json=trees_over(saved, order),
+        hardware_names=names_array(devices[::-1]),
+        hardware=read_file(saved)[1]["hardware"][:, ::-1],
+    )
+    values, _ = programs(20, seed=1)
+    np.testing.assert_array_equal(FactorTrees.load(path).score(values), FactorTrees.load(saved).score(values))
+    others = changed(saved, path, column_names=names_array(names[::-1]))
+    assert not np.array_equal(FactorTrees.load(others).score(values), FactorTrees.load(saved).score(values))
+
+
+def test_a_file_without_names_has_the_columns_that_there_were_before(saved: Path, tmp_path: Path) -> None:
+    before = [name for name in factor_trees._COLUMNS if name != "program.num_algorithm"]
+    assert len(before) == 261, "name a column that files without names do not know in _UNNAMED"
+    numbers = np.array([before.index(name) for name in names_in(saved)])
+    path = changed(saved, tmp_path / "model.npz", column_names=None, columns=numbers, hardware_names=None)
+    values, _ = programs(20, seed=1)
+    np.testing.assert_array_equal(FactorTrees.load(path).score(values), FactorTrees.load(saved).score(values))
+
+
+def test_a_column_that_programs_do_not_have_any_more_is_named(saved: Path, tmp_path: Path) -> None:
+    path = changed(saved, tmp_path / "model.npz", column_names=names_array(["program.gone", *names_in(saved)[1:]]))
+    with pytest.raises(UsageError, match=r"'program\.gone'.* are none of the 262 .* train the model again"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        lambda names: names_array(names[1:]),
+        lambda names: names_array([*names, "own.share"]),
+        lambda names: names_array([*names[1:], names[1]]),
+        lambda names: names_array([names[0] * 100, *names[1:]]),
+        lambda names: names_array([]),
+        lambda names: text_array(json.dumps({"names": names})),
+        lambda names: text_array(json.dumps([1, *names[1:]])),
+        lambda names: text_array("[" * 100_000),
+        lambda names: np.array([255, 254], np.uint8),
+        lambda names: np.zeros(3),
+    ],
+)
+@pytest.mark.parametrize("array", ["column_names", "hardware_names"])
+def test_names_that_are_none_are_refused(
+    saved: Path, tmp_path: Path, array: str, spoiled: Callable[[list[str]], NDArray[Any]]
+) -> None:
+    with pytest.raises(UsageError):
+        load(changed(saved, tmp_path / "model.npz", **{array: spoiled(names_in(saved, array))}))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilewright import UsageError
 from tilewright.cost_model import BoostedTrees, load
-from tilewright.cost_model.base import text_array
+from tilewright.cost_model.array_file import text_array
 from tilewright.testing.cost_model_checks import sum_structured_examples
 
 Arrays = dict[str, NDArray[Any]]

@@ -12,7 +12,7 @@ import pytest
 import tilewright.cost_model
 from tilewright import UsageError
 from tilewright.cost_model import BoostedTrees, RandomModel, ResidualModel, create, default, find, load, names, shipped
-from tilewright.cost_model.base import text_array
+from tilewright.cost_model.array_file import text_array
 
 
 @pytest.mark.parametrize("name", names())

@@ -28,6 +28,7 @@ from tilewright.tuning.untuned import default_trace
 from tilewright.workloads import parse
 
 TASK = parse("gmm:48x40x56")
+NATIVE = Target.native()
 NEVER_BUILDS = MeasureOptions(compiler="tests.failing_compiler:compile_nothing")
 
 
@@ -42,7 +43,7 @@ def test_the_result_compiles_to_a_kernel_that_computes_the_task() -> None:
 
 
 def test_the_result_prints_as_a_few_lines(tmp_path: Path) -> None:
-    result = tune(TASK, trials=2, threads=1, records=tmp_path / "gmm.jsonl")
+    result = tune(TASK, trials=2, threads=1, records=tmp_path / "gmm.jsonl", measurer=FakeMeasurer(NATIVE, 1))
     best = replace(result.best, latency_s=1e-5)
     shown = replace(result, best=best, elapsed_s=1.25, path="gmm.jsonl")
     assert result.path == str(tmp_path / "gmm.jsonl")
@@ -68,14 +69,14 @@ def test_any_expression_is_tuned_the_same_way() -> None:
 
 def test_a_second_run_goes_on_from_the_records(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    first = tune(TASK, trials=10, records=path, threads=1)
-    second = tune(TASK, trials=20, records=path, threads=1)
+    first = tune(TASK, trials=10, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
+    second = tune(TASK, trials=20, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     assert [r.trace for r in second.records[:10]] == [r.trace for r in first.records]
     assert len(latest(read_records(path))) == 20
     assert len(list(read_records(path))) == 30, (
         "nothing is lost, and only the 5 last finalists of a run are measured again"
     )
-    third = tune(TASK, trials=20, records=path, threads=1)
+    third = tune(TASK, trials=20, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     assert len(latest(read_records(path))) == 20
     assert fastest(read_records(path)) is not None
     assert third.best.latency_s is not None
@@ -83,46 +84,48 @@ def test_a_second_run_goes_on_from_the_records(tmp_path: Path) -> None:
 
 def test_a_record_that_does_not_apply_is_set_aside_and_tuning_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    first = tune(TASK, trials=3, records=path, threads=1)
+    first = tune(TASK, trials=3, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     illegal = Trace.from_json([{"step": "unroll", "stage": "nowhere", "arguments": ["i"]}])
     RecordLog(path).append(replace(first.best, trace=illegal, latency_s=1e-9))
     line = len(path.read_text().splitlines())
     with pytest.warns(UserWarning, match=f"records.jsonl:{line}: the record is set aside.*there is no stage 'nowhere'"):
-        result = tune(TASK, trials=4, records=path, threads=1)
+        result = tune(TASK, trials=4, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     assert len(result.records) == 4
     assert result.best.trace != illegal
 
 
 def test_records_of_the_same_task_under_other_names_count(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    tune(TASK, trials=10, records=path, threads=1)
+    tune(TASK, trials=10, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     left, right = te.placeholder((48, 56), name="left"), te.placeholder((56, 40), name="right")
     inner = te.reduce_axis(56, name="inner")
     product = te.compute((48, 40), lambda y, x: te.sum(left[y, inner] * right[inner, x], axis=inner), name="product")
     task = Task([left, right], product)
     assert task.hash == TASK.hash
-    result = tune(task, trials=10, records=path, threads=1)
+    result = tune(task, trials=10, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     assert len(result.records) == 10, "no trial is made again"
     a, b = (np.random.default_rng(0).normal(size=t.shape).astype(np.float32) for t in task.inputs)
     np.testing.assert_allclose(result.compile()(a, b), a @ b, rtol=1e-4, atol=1e-4)
-    again = tune(TASK, trials=10, records=path, threads=1)
+    again = tune(TASK, trials=10, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     assert len(again.records) == 10, "a program under two names is one"
 
 
 def test_records_of_the_version_before_count(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    tune(TASK, trials=4, records=path, threads=1)
+    tune(TASK, trials=4, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     native = str(Target.native())
     path.write_text(path.read_text().replace(native, native.partition(" -l1d=")[0]))
     assert {record.target for record in read_records(path)} == {native.partition(" -l1d=")[0]}
-    assert len(tune(TASK, trials=4, records=path, threads=1).records) == 4, "no trial is made again"
+    assert len(tune(TASK, trials=4, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1)).records) == 4, (
+        "no trial is made again"
+    )
     assert len({record.trace for record in read_records(path)}) == 4
 
 
 def test_records_of_other_threads_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    tune(TASK, trials=4, records=path, threads=1)
-    assert len(tune(TASK, trials=4, records=path, threads=2).records) == 4
+    tune(TASK, trials=4, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
+    assert len(tune(TASK, trials=4, records=path, threads=2, measurer=FakeMeasurer(NATIVE, 2)).records) == 4
     assert len(latest(read_records(path))) == 8
 
 
@@ -131,32 +134,36 @@ def test_records_of_another_context_do_not_count(tmp_path: Path) -> None:
     a, w = te.placeholder((8, 16), name="A"), te.placeholder((16, 32), name="W", constant=True)
     k = te.reduce_axis(16, name="k")
     task = Task([a, w], te.compute((8, 32), lambda i, j: te.sum(a[i, k] * w[k, j], axis=k), name="C"))
-    warm = tune(task, trials=3, records=path, threads=1)
-    cold = tune(task, trials=3, records=path, threads=1, context="cold-64K")
+    warm = tune(task, trials=3, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
+    cold = tune(task, trials=3, records=path, threads=1, context="cold-64K", measurer=FakeMeasurer(NATIVE, 1))
     assert {record.context for record in warm.records} == {"warm"}
     assert {record.context for record in cold.records} == {cold.best.context} == {"cold-64K"}
     assert len(latest(read_records(path))) == 6
-    again = tune(task, trials=3, records=path, threads=1, context=Context.parse("cold-64K"))
+    again = tune(
+        task, trials=3, records=path, threads=1, context=Context.parse("cold-64K"), measurer=FakeMeasurer(NATIVE, 1)
+    )
     assert [record.trace for record in again.records] == [record.trace for record in cold.records], "none is new"
 
 
 def test_a_task_without_constants_is_warm_in_any_context(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    tune(TASK, trials=2, records=path, threads=1)
-    result = tune(TASK, trials=2, records=path, threads=1, context="cold-8M")
+    tune(TASK, trials=2, records=path, threads=1, measurer=FakeMeasurer(NATIVE, 1))
+    result = tune(TASK, trials=2, records=path, threads=1, context="cold-8M", measurer=FakeMeasurer(NATIVE, 1))
     assert {record.context for record in read_records(path)} == {"warm"}
     assert len(latest(read_records(path))) == len(result.records) == 2
 
 
 @pytest.mark.parametrize("search", ["random", "evolutionary"])
 def test_strategies_and_models_are_chosen_by_name_or_instance(search: str) -> None:
-    result = tune(TASK, trials=20, threads=1, search=search, cost_model=RandomModel(seed=0))
+    result = tune(
+        TASK, trials=20, threads=1, search=search, cost_model=RandomModel(seed=0), measurer=FakeMeasurer(NATIVE, 1)
+    )
     assert result.best.status == "OK"
 
 
 def test_a_budget_ends_the_run_early() -> None:
     start = time.monotonic()
-    result = tune(TASK, trials=100_000, threads=1, budget_s=1.0)
+    result = tune(TASK, trials=100_000, threads=1, budget_s=0.3, measurer=FakeMeasurer(NATIVE, 1))
     assert len(result.records) < 100_000
     assert time.monotonic() - start < 60
 
@@ -173,7 +180,7 @@ def test_a_space_without_legal_candidates_leaves_the_plain_program(
     monkeypatch: pytest.MonkeyPatch, search: str
 ) -> None:
     monkeypatch.setattr(Population, "legal", lambda population, target: np.zeros(len(population), np.bool_))
-    result = tune(TASK, trials=4, threads=1, search=search)
+    result = tune(TASK, trials=4, threads=1, search=search, measurer=FakeMeasurer(NATIVE, 1))
     assert [record.status for record in result.records] == ["OK"]
     assert result.best.trace == plain_schedule(TASK, result.target, 1).trace
 
@@ -209,18 +216,18 @@ def wait_for_records(path: Path, count: int) -> None:
 def test_killed_with_9_and_resumed_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     tuner = start_tuner(path, 400)
-    wait_for_records(path, 20)
+    wait_for_records(path, 8)
     tuner.kill()
     tuner.communicate()
     before = list(read_records(path))
-    assert len(before) >= 20
-    resumed = start_tuner(path, len(before) + 10)
+    assert len(before) >= 8
+    resumed = start_tuner(path, len(before) + 4)
     output, errors = resumed.communicate(timeout=120)
     assert resumed.returncode == 0, errors
     after = list(read_records(path))
     assert after[: len(before)] == before
-    assert len(latest(after)) == len(before) + 10
-    assert len(after) == len(before) + 10 + 5, "and the last finalists, measured again"
+    assert len(latest(after)) == len(before) + 4
+    assert len(after) == len(before) + 4 + 5, "and the last finalists, measured again"
     assert "best:" in output
     assert "s = tw.Schedule(task)" in output
 
@@ -228,24 +235,24 @@ def test_killed_with_9_and_resumed_loses_nothing(tmp_path: Path) -> None:
 def test_interrupted_it_saves_says_so_and_leaves_no_process(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     tuner = start_tuner(path, 5000)
-    wait_for_records(path, 20)
+    wait_for_records(path, 8)
     tuner.send_signal(signal.SIGINT)
     _, errors = tuner.communicate(timeout=60)
     assert tuner.returncode == 130
     assert "every finished trial is in" in errors
     assert errors.splitlines()[-1] == f"the best so far: tilewright records best {path}"
-    assert len(list(read_records(path))) >= 20
+    assert len(list(read_records(path))) >= 8
     children = subprocess.run(["pgrep", "-P", str(tuner.pid)], capture_output=True, text=True, check=False)
     assert children.stdout == ""
 
 
 def test_two_tuners_share_a_record_file(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    both = [start_tuner(path, 40) for _ in range(2)]
+    both = [start_tuner(path, 12) for _ in range(2)]
     for tuner in both:
         _, errors = tuner.communicate(timeout=180)
         assert tuner.returncode == 0, errors
-    assert len(list(read_records(path))) >= 40
+    assert len(list(read_records(path))) >= 12
 
 
 def test_a_full_disk_ends_the_run_plainly_and_keeps_what_was_written(tmp_path: Path) -> None:
@@ -269,7 +276,7 @@ def test_a_device_is_no_record_file() -> None:
 
 
 def test_the_program_of_the_untuned_task_is_the_first_trial() -> None:
-    result = tune(TASK, trials=4, threads=1)
+    result = tune(TASK, trials=4, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     assert result.records[0].trace == default_trace(TASK, result.target, threads=1)
 
 

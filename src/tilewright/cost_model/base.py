@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost_model.array_file import NOT_ARRAYS, read_members
+from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
@@ -176,11 +176,6 @@ def _is_like(value: object, default: object) -> bool:
     if isinstance(default, tuple):
         return isinstance(value, list | tuple)
     return type(value) is type(default)
-
-
-def text_array(text: str) -> NDArray[np.uint8]:
-    """Text as bytes that fit into a .npz."""
-    return np.frombuffer(text.encode(), np.uint8)
 
 
 def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.cost_model.analytical import score_of
+from tilewright.cost_model.array_file import names_array, names_of
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
-from tilewright.cost_model.forest import Forest
+from tilewright.cost_model.forest import NAMES, NUMBERS, Forest, checked_columns, numbers_of
 from tilewright.cost_model.tree_objectives import Derivatives, ProgramObjective, RankInLists, StatementObjective
 from tilewright.errors import UsageError
 from tilewright.features import (
@@ -28,13 +29,24 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _ENCODER = JoinedEncoder((StatementEncoder(), ProgramEncoder(), HardwareEncoder()))
-_ESTIMATE = _ENCODER.columns.index(f"{StatementEncoder.name}.{ESTIMATE}")
-_DEVICE_COLUMNS = ("vector_bits", "num_vector_registers", "has_fma", "l1_bytes", "l2_bytes", "threads")
-_HARDWARE = [_ENCODER.columns.index(f"{HardwareEncoder.name}.{name}") for name in _DEVICE_COLUMNS]
-_LIKE = np.array([0.1, 0.1, 0.1, 1.0, 1.0, 1.0], np.float32)
-"""Devices are alike if none of these logarithms differs by more: the same vectors, caches of half or twice the size."""
-_FMA = _DEVICE_COLUMNS.index("has_fma")
 _OWN_COLUMNS = ("share", "cycles", "num_statements")
+_COLUMNS = (*_ENCODER.columns, *_OWN_COLUMNS)
+_UNNAMED = tuple(name for name in _COLUMNS if name != "program.num_algorithm")
+"""The columns when files did not name theirs yet, in whose order such a file has them; what came later is left out."""
+_ESTIMATE = _COLUMNS.index(f"{StatementEncoder.name}.{ESTIMATE}")
+_LIKE = {
+    "vector_bits": 0.1,
+    "num_vector_registers": 0.1,
+    "has_fma": 0.1,
+    "l1_bytes": 1.0,
+    "l2_bytes": 1.0,
+    "threads": 1.0,
+}
+"""Devices are alike if none of these logarithms differs by more: the same vectors, caches of half or twice the size."""
+_DEVICE_COLUMNS = tuple(_LIKE)
+_HARDWARE = [_COLUMNS.index(f"{HardwareEncoder.name}.{name}") for name in _DEVICE_COLUMNS]
+_TOLERANCES = np.array(list(_LIKE.values()), np.float32)
+_FMA = _DEVICE_COLUMNS.index("has_fma")
 _STEPS = 256
 """In one unit of a column: so finely they are told apart. Processors differ in the last bits, which must not decide."""
 _MOST = 8.0
@@ -115,24 +127,38 @@ class FactorTrees(CostModel):
     def _trust(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Of each row: 1 on a device that it knows, 0 where multiply-adds, or their absence, are new to it."""
         assert self.hardware_ is not None
-        apart = np.abs(rows[:, np.newaxis, _HARDWARE] - self.hardware_) / _LIKE
+        apart = np.abs(rows[:, np.newaxis, _HARDWARE] - self.hardware_) / _TOLERANCES
         is_known, is_of_a_kind = (apart <= 1).all(axis=2).any(axis=1), (apart[:, :, _FMA] <= 1).any(axis=1)
         return np.where(is_known, 1.0, np.where(is_of_a_kind, self.trust, 0.0)).astype(np.float32)
 
     def _state(self) -> dict[str, NDArray[Any]]:
         if self.forest_ is None or self.hardware_ is None:
             return {}
-        return {"hardware": self.hardware_} | self.forest_.to_arrays()
+        hardware = {"hardware": self.hardware_, "hardware_names": names_array(_DEVICE_COLUMNS)}
+        return hardware | self.forest_.to_arrays(_COLUMNS)
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         if not arrays:
             return
-        hardware = arrays["hardware"].astype(np.float32)
-        if hardware.ndim != 2 or hardware.shape[1] != len(_DEVICE_COLUMNS) or not np.isfinite(hardware).all():
-            raise ValueError(f"devices are rows of {len(_DEVICE_COLUMNS)} numbers, got {hardware.shape}")
-        num_columns = len(self.encoder.columns) + len(_OWN_COLUMNS)
-        self.forest_ = Forest.from_arrays(arrays, num_columns, self.num_threads)
-        self.hardware_ = hardware
+        self.hardware_ = _known_devices(arrays)
+        self.forest_ = Forest.from_arrays(_with_names(arrays), len(_COLUMNS), self.num_threads, _COLUMNS)
+
+
+def _with_names(arrays: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    """The arrays of a file, with the names of the columns that trees look at; earlier files have numbers instead."""
+    if NAMES in arrays:
+        return arrays
+    numbers = checked_columns(arrays[NUMBERS], len(_UNNAMED))
+    return {**arrays, NAMES: names_array([_UNNAMED[number] for number in numbers])}
+
+
+def _known_devices(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+    """A row for each device that the model of a file has learned from; numbers without names are ours."""
+    names = names_of(arrays["hardware_names"]) if "hardware_names" in arrays else _DEVICE_COLUMNS
+    hardware = arrays["hardware"].astype(np.float32)
+    if hardware.ndim != 2 or hardware.shape[1] != len(names) or not np.isfinite(hardware).all():
+        raise ValueError(f"devices are rows of {len(names)} numbers, got {hardware.shape}")
+    return hardware[:, numbers_of(_DEVICE_COLUMNS, names)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,17 +7,22 @@ model.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost_model.array_file import names_array, names_of
 from tilewright.cost_model.tree_checks import check_trees
 from tilewright.errors import UsageError
 
 Floats = NDArray[np.float64]
+NAMES, NUMBERS = "column_names", "columns"
+"""How a file says which columns the trees look at: by names, where they have some, or by numbers."""
+
 TreeObjective = Callable[[NDArray[np.float32], Any], tuple[Floats, Floats]]
 
 
@@ -73,18 +78,28 @@ class Forest:
 
     # --- the file ---
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """What `from_arrays` takes; the number of features apart."""
-        arrays: dict[str, NDArray[Any]] = {"columns": self.columns}
+    def to_arrays(self, names: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
+        """What `from_arrays` takes; `names` are those of all columns of the rows, if they have any."""
+        arrays: dict[str, NDArray[Any]] = {NUMBERS: self.columns}
+        if names:
+            arrays = {NAMES: names_array([names[column] for column in self.columns])}
         if self.booster is not None:
             arrays["trees_json"] = np.frombuffer(self.booster.save_raw("json"), np.uint8)
             arrays["probe"] = self._probe()
         return arrays
 
     @staticmethod
-    def from_arrays(arrays: Mapping[str, NDArray[Any]], num_features: int, num_threads: int) -> Forest:
-        """That of a file. ValueError, KeyError or TypeError where it is none."""
-        columns = _checked_columns(arrays["columns"], num_features)
+    def from_arrays(
+        arrays: Mapping[str, NDArray[Any]], num_features: int, num_threads: int, names: Sequence[str] = ()
+    ) -> Forest:
+        """That of a file, for rows of `num_features` columns; their names are those by which the file finds its own.
+
+        ValueError, KeyError or TypeError where it is none.
+        """
+        if NAMES in arrays:
+            columns = numbers_of(names_of(arrays[NAMES]), names)
+        else:
+            columns = checked_columns(arrays[NUMBERS], num_features)
         if "trees_json" not in arrays:
             return Forest(columns, num_features)
         check_trees(arrays["trees_json"].tobytes(), len(columns))
@@ -106,7 +121,20 @@ class Forest:
         return self._margins(np.repeat(np.array([[0.0], [8.0]], np.float32), len(self.columns), axis=1))
 
 
-def _checked_columns(columns: NDArray[Any], num_features: int) -> NDArray[np.int64]:
+def numbers_of(wanted: Sequence[str], names: Sequence[str]) -> NDArray[np.int64]:
+    """Where the wanted columns are among those with names; UsageError where one is not."""
+    known = {name: number for number, name in enumerate(names)}
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise UsageError(
+            f"a cost model finds the columns that it has learned from by name, and {shown(missing)} are none of the "
+            f"{len(known)} that programs have; train the model again with this version"
+        )
+    return np.array([known[name] for name in wanted], np.int64)
+
+
+def checked_columns(columns: NDArray[Any], num_features: int) -> NDArray[np.int64]:
+    """Numbers of columns in a file; ValueError where they are none."""
     if columns.ndim != 1 or columns.dtype.kind != "i" or np.any((columns < 0) | (columns >= num_features)):
         raise ValueError(f"columns are numbers below {num_features}, got {columns.dtype} {list(columns.shape)}")
     return columns.astype(np.int64)

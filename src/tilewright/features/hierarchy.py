@@ -17,7 +17,6 @@ from tilewright.features.encoders import Encoder, hardware_of, statements_of
 from tilewright.features.hardware import Hardware
 from tilewright.features.loop_tree import LOOP_COLUMNS, PARENT, loop_cells
 from tilewright.features.operations import KINDS
-from tilewright.features.primitives import STEP_KINDS
 from tilewright.features.row_table import Cell, RowTable
 from tilewright.features.statements import (
     ALLOCATION_FEATURES,
@@ -29,6 +28,7 @@ from tilewright.features.statements import (
     machine_features,
     nest_features,
 )
+from tilewright.schedule.steps import STEPS
 from tilewright.space import Population, Sketch
 from tilewright.te import DTYPES, Reduce, Tensor
 
@@ -36,7 +36,7 @@ LEVELS = ("program", "statement", "loop", "buffer")
 PROGRAM_COLUMNS = (
     *KINDS, "flop", "num_statements", "num_loops", "input_bytes", "constant_bytes", "output_bytes",
     "num_inputs", "num_outputs", "largest_spatial", "largest_reduce", "num_knobs",
-    *(f"num_{step}" for step in STEP_KINDS),
+    *(f"num_{step}" for step in STEPS),
 )  # fmt: skip
 _COLUMNS = {
     "program": PROGRAM_COLUMNS,
@@ -107,7 +107,7 @@ def _program(sketch: Sketch, statements: list[Statement]) -> dict[str, Cell]:
         for kind in KINDS
         if any(statement.counts[kind] for statement in statements)
     }
-    steps = Counter(step.name for step in sketch.steps if step.name in STEP_KINDS)
+    steps = Counter(step.name for step in sketch.steps)
     return operations | {
         "flop": task.flop,
         "num_statements": len(statements),

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import UsageError
-from tilewright.features.primitives import STEP_KINDS, Primitive, PrimitiveReader, PrimitiveSequence
+from tilewright.features.primitives import Primitive, PrimitiveReader, PrimitiveSequence
 from tilewright.features.row_table import Cell, RowTable
 from tilewright.schedule import Extent
+from tilewright.schedule.steps import STEPS
 
 ANSOR_STEPS = ("AN", "FU", "PR", "RE", "SP", "FSP", "FFSP", "SA", "CA", "CI", "CR", "CHR", "CHW", "RF")
 AUTOTVM_KNOBS = ("sp", "ot", "an", "re")
 OTHER = "other"
-KINDS = (*STEP_KINDS, *ANSOR_STEPS, *AUTOTVM_KNOBS, OTHER)
+KINDS = (*STEPS, *ANSOR_STEPS, *AUTOTVM_KNOBS, OTHER)
 """What a primitive can be: a step of ours, one of Ansor's, a knob of AutoTVM's, or anything else."""
 
 NUM_TOKENS = 4096

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tilewright.features.encoders import Encoder
 from tilewright.schedule import Extent, Loop, Schedule, Split, Stage, Step
 from tilewright.schedule.steps import (
-    STEPS,
     AlgorithmStep,
     CacheReadStep,
     CacheWriteStep,
@@ -41,9 +40,6 @@ _COPIES: dict[type[Step], str] = {
     RFactorStep: "rf",
 }
 _TELLS_EXTENT = (SplitStep, ParallelStep, VectorizeStep, UnrollStep)
-
-STEP_KINDS = tuple(name for name in STEPS if name != AlgorithmStep.name)
-"""The steps that have columns of their own; an algorithm has none, since models were saved without one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ class TestLstm(EncodedCostModelChecks):
 
 class TestMtlTlp(EncodedCostModelChecks):
     def make(self) -> CostModel:
-        return MtlTlp(width=8, num_heads=2, epochs=2, seed=3)
+        return MtlTlp(width=16, num_heads=2, epochs=2, seed=3)
 
 
 class TestTreeGru(EncodedCostModelChecks):

@@ -14,7 +14,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from tilewright import UsageError
 from tilewright.cost_model import Examples, load
-from tilewright.cost_model.base import text_array
+from tilewright.cost_model.array_file import text_array
 from tilewright.cost_model.neural import Lstm, Mlp, Tlp, inference
 from tilewright.testing.cost_model_checks import sum_structured, sum_structured_examples
 
@@ -122,7 +122,7 @@ def test_a_file_of_other_columns_is_refused(tmp_path: Path) -> None:
         columns = json.loads(arrays["columns"].tobytes())
         arrays["columns"] = text_array(json.dumps(["other", *columns[1:]]))
 
-    with pytest.raises(UsageError, match="reads 68 columns of the encoder primitives, and the file is of 68 others"):
+    with pytest.raises(UsageError, match="reads 69 columns of the encoder primitives, and the file is of 69 others"):
         load(changed(tmp_path / "tlp.npz", tmp_path, change))
 
 
@@ -138,7 +138,7 @@ BROKEN: dict[str, tuple[Callable[[Arrays], None], str]] = {
     "no network": (without("network"), "has network, columns and num_rows"),
     "no columns": (without("columns"), "has network, columns and num_rows"),
     "columns that are no text": (replaced("columns", np.array([255], np.uint8)), "has network, columns and num_rows"),
-    "columns that are no names": (replaced("columns", text_array("[1, 2]")), "columns of a trained network are names"),
+    "columns that are no names": (replaced("columns", text_array("[1, 2]")), "names are a list of texts"),
     "a number of rows below 0": (replaced("num_rows", np.array(-8)), "up to 1024 rows, got -8"),
     "a huge number of rows": (replaced("num_rows", np.array(2**40)), "up to 1024 rows"),
     "rows that are many numbers": (replaced("num_rows", np.zeros(3)), "has network, columns and num_rows"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost_model.base import text_array
+from tilewright.cost_model.array_file import text_array
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.model import check_sizes
 from tilewright.cost_model.neural.tlp import TlpOptions

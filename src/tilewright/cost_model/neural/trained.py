@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost_model.base import text_array
+from tilewright.cost_model.array_file import names_array, names_of
 from tilewright.cost_model.neural.batches import filled_up
 from tilewright.cost_model.neural.inference import MASK, VALUES, Runner, engine
 from tilewright.cost_model.neural.network_checks import check_network
@@ -72,7 +70,7 @@ class TrainedNetwork:
         """What the file of a model holds of it."""
         return {
             _NETWORK: np.frombuffer(self.onnx, np.uint8),
-            _COLUMNS: text_array(json.dumps(self.columns)),
+            _COLUMNS: names_array(self.columns),
             _NUM_ROWS: np.array(self.num_rows or 0),
             **{f"{_WEIGHT}{name}": array for name, array in self.weights.items()},
         }
@@ -81,21 +79,19 @@ class TrainedNetwork:
     def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> TrainedNetwork:
         """The network of a file, checked: nothing of it has run. UsageError where it is none of ours."""
         try:
-            network, columns = arrays[_NETWORK].tobytes(), json.loads(arrays[_COLUMNS].tobytes())
+            network, columns = arrays[_NETWORK].tobytes(), names_of(arrays[_COLUMNS])
             num_rows = int(arrays[_NUM_ROWS])
         except (KeyError, ValueError, TypeError) as error:
             raise UsageError(
                 f"a trained network has {_NETWORK}, {_COLUMNS} and {_NUM_ROWS}, but {error}; {_REMEDY}"
             ) from error
-        if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
-            raise UsageError(f"the columns of a trained network are names, got {shown(columns)}; {_REMEDY}")
         weights = {name.removeprefix(_WEIGHT): array for name, array in arrays.items() if name.startswith(_WEIGHT)}
         for name, array in weights.items():
             if array.dtype != np.float32 or not np.isfinite(array).all():
                 raise UsageError(f"the weights of a network are finite float32, got another in {name}; {_REMEDY}")
         if not 0 <= num_rows <= _MAX_ROWS:
             raise UsageError(f"a trained network has up to {_MAX_ROWS} rows, got {num_rows}; {_REMEDY}")
-        found = TrainedNetwork(network, weights, tuple(columns), num_rows or None)
+        found = TrainedNetwork(network, weights, columns, num_rows or None)
         check_network(network, found._shapes(num_rows or _MANY_ROWS))
         return found
 
