@@ -8,6 +8,7 @@ import pytest
 
 from tilewright.codegen import Entry, KernelBinary
 from tilewright.measure import WARM, Batch, Built, Context, Measurement, SequentialMeasurer, measure_all
+from tilewright.measure.sequential import _Shelf
 from tilewright.schedule import Trace
 from tilewright.target import Target
 from tilewright.te import Task
@@ -131,3 +132,27 @@ def test_after_an_error_it_has_forgotten_all_and_goes_on(error: BaseException) -
     assert measurer.has_room
     (result,) = measure_all(measurer, Batch(TASK, TRACES[:1], WARM))
     assert result.latency_s == 2.0
+
+
+def test_a_program_that_was_built_is_not_built_again_for_a_comparison() -> None:
+    measurer, builder = make(*[1.0] * 20)
+    builder.refused = {TRACES[2]}
+    measure_all(measurer, Batch(TASK, TRACES[1:], best_latency_s=1.0))
+    builder.log.clear()
+    measure_all(measurer, Batch(TASK, TRACES, turns=1))
+    # The first and the one that did not compile are new; the second is the first one of the batch before.
+    assert builder.log[1:] == ["build 1", "build 0", "turn 0", "turn 0"]
+
+
+def test_of_two_tasks_with_the_same_trace_each_has_its_program() -> None:
+    measurer, builder = make(*[1.0] * 20)
+    for task in (TASK, doubling(), TASK):
+        measure_all(measurer, Batch(task, TRACES[:1], best_latency_s=1.0))
+    assert [line for line in builder.log if line.startswith("build")] == ["build 0"] * 2
+
+
+def test_programs_that_take_too_much_memory_are_forgotten_the_oldest_first() -> None:
+    shelf = _Shelf(max_bytes=5)
+    for trace in TRACES:
+        shelf.put(TASK, trace, Built(KernelBinary(b"12", Entry("", 0, 0)), 0.0))
+    assert [shelf.find(TASK, trace) is not None for trace in TRACES] == [False, True, True]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.codegen.builder import Value
-from tilewright.codegen.frame import Frame
+from tilewright.codegen.frame import Binding, Frame
 from tilewright.te import Expr, Var
 from tilewright.te.index import Atom, FromMemory, Linear, Operation, atom_bounds, bounds, of_atom
 
@@ -16,6 +16,8 @@ class Indices:
     def __init__(self, frame: Frame, emit_memory: Callable[[Expr], Value]) -> None:
         self.frame = frame
         self.emit_memory = emit_memory
+        self._variables: dict[Operation, tuple[Var, ...] | None] = {}
+        self._known: dict[tuple[Operation, tuple[Binding, ...]], int | Value] = {}
 
     def evaluate(self, form: Linear) -> tuple[Value | None, int]:
         """A form that is the same in all lanes, as a run-time part (None for none) and a constant.
@@ -81,6 +83,25 @@ class Indices:
             return self.frame.bindings[atom]
         if isinstance(atom, FromMemory):
             return self.emit_memory(atom.value)
+        key = self._key(atom)
+        if key is None:
+            return self._computed(atom)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._computed(atom)
+        return known
+
+    def _key(self, atom: Operation) -> tuple[Operation, tuple[Binding, ...]] | None:
+        """The operation and what its variables stand for, which say what it is; None if it reads memory.
+
+        Loads that are written out have the same few divisions of a fused loop's counter in their addresses.
+        """
+        if atom not in self._variables:
+            self._variables[atom] = _variables(atom)
+        own = self._variables[atom]
+        return None if own is None else (atom, tuple([self.frame.bindings[var] for var in own]))
+
+    def _computed(self, atom: Operation) -> int | Value:
         low, high = atom_bounds(atom, self.frame.ranges)
         if low == high:
             return low
@@ -106,3 +127,14 @@ class Indices:
         if coefficient == 1:
             return value
         return self.frame.builder.binary("mul nsw", value, self.frame.builder.const(coefficient, "int64", value.lanes))
+
+
+def _variables(atom: Operation) -> tuple[Var, ...] | None:
+    """Those that it depends on; None where it depends on memory, too."""
+    found: dict[Var, None] = {}
+    for inner in (*atom.a.terms, *atom.b.terms):
+        own = (inner,) if isinstance(inner, Var) else _variables(inner) if isinstance(inner, Operation) else None
+        if own is None:
+            return None
+        found |= dict.fromkeys(own)
+    return tuple(found)

@@ -10,13 +10,16 @@ from dataclasses import replace
 from tilewright.errors import UsageError
 from tilewright.measure.measurement import Measurement
 from tilewright.measure.protocols import Batch, Builder, Built, Result, Runner, Ticket
+from tilewright.schedule import Trace
 from tilewright.target import Target
+from tilewright.te import Task
 
 
 class SequentialMeasurer:
     """Builds one batch after the other, and times its programs one after the other.
 
-    A batch is built before any of it is timed, so that building never disturbs timing. Programs that do not compile
+    A batch is built before any of it is timed, so that building never disturbs timing; what was built lately, as the
+    finalists of a task were, is not built again. Programs that do not compile
     have their results first; the others follow in the order of the batch, those of a comparison at its end.
     """
 
@@ -25,6 +28,7 @@ class SequentialMeasurer:
         self.threads = threads
         self._builder = builder
         self._runner = runner
+        self._shelf = _Shelf()
         self._waiting: deque[Iterator[Result]] = deque()  # of each batch what is left of it
         self._num_tickets = 0
         self._num_open = 0
@@ -64,10 +68,13 @@ class SequentialMeasurer:
 
     def _measure(self, batch: Batch, tickets: list[Ticket]) -> Iterator[Result]:
         self._runner.prepare(batch.task, batch.context)
-        built: dict[int, Built] = {}
-        for index, outcome in self._builder.build(batch.task, batch.traces):
+        built = {i: known for i, trace in enumerate(batch.traces) if (known := self._shelf.find(batch.task, trace))}
+        others = [index for index in range(len(tickets)) if index not in built]
+        for position, outcome in self._builder.build(batch.task, [batch.traces[index] for index in others]):
+            index = others[position]
             if isinstance(outcome, Built):
                 built[index] = outcome
+                self._shelf.put(batch.task, batch.traces[index], outcome)
             else:
                 yield Result(tickets[index], outcome)
         in_order = {tickets[index]: built[index] for index in sorted(built)}
@@ -85,6 +92,26 @@ class SequentialMeasurer:
 
     def _compare(self, built: dict[Ticket, Built], turns: int) -> Iterator[Result]:
         yield from map(Result, built, time_in_turns(self._runner, list(built.values()), turns))
+
+
+class _Shelf:
+    """The programs that were built last, as many as fit into `max_bytes`."""
+
+    def __init__(self, max_bytes: int = 64 << 20) -> None:
+        self._max_bytes = max_bytes
+        self._num_bytes = 0
+        self._built: dict[tuple[int, Trace], tuple[Task, Built]] = {}  # by the task itself: names count
+
+    def find(self, task: Task, trace: Trace) -> Built | None:
+        known = self._built.get((id(task), trace))
+        return None if known is None else known[1]
+
+    def put(self, task: Task, trace: Trace, built: Built) -> None:
+        self._num_bytes += len(built.binary.object_code)
+        self._built[id(task), trace] = (task, built)
+        while self._num_bytes > self._max_bytes:
+            _, oldest = self._built.pop(next(iter(self._built)))
+            self._num_bytes -= len(oldest.binary.object_code)
 
 
 def time_program(runner: Runner, built: Built, best_latency_s: float | None) -> Measurement:
