@@ -17,8 +17,9 @@ import tilewright
 
 Array = npt.NDArray[Any]
 
-_MAIN = Path(__file__).with_name("qemu_main.c")
-_RUNTIME_HEADERS = Path(tilewright.__file__).parent / "runtime" / "native"
+_PACKAGE = Path(tilewright.__file__).parent
+_MAIN = _PACKAGE / "measure" / "fleet" / "emulated_main.c"
+_RUNTIME_HEADERS = _PACKAGE / "runtime" / "native"
 _TIMEOUT_S = 120
 # Without a choice qemu emulates all of aarch64, but of riscv64 not the vectors.
 _EMULATED_CPU = {"riscv64": "rv64,v=true"}
@@ -50,7 +51,7 @@ def run_under_qemu(
         _run(compiler, "-O1", "-Wall", "-static", f"-DKERNEL={symbol}", f"-I{_RUNTIME_HEADERS}", "-o", str(program),
              str(_MAIN), str(folder / "kernel.o"))  # fmt: skip
         cpu = ["-cpu", _EMULATED_CPU[arch]] if arch in _EMULATED_CPU else []
-        _run(emulator, *cpu, str(program), str(folder / "input"), str(folder / "output"))
+        _run(emulator, *cpu, str(program), str(folder / "input"), str(folder / "output"), "0")
         data = (folder / "output").read_bytes()
     offset = sum(array.nbytes for array in inputs)
     results: list[Array] = []

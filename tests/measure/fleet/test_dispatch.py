@@ -30,6 +30,7 @@ class FakeStation:
         self.num_ran = 0
         self.is_reachable = True
         self.bests: list[float | None] = []
+        self.calls: list[list[str]] = []
         self._trouble = trouble
 
     async def status(self) -> Form:
@@ -42,8 +43,12 @@ class FakeStation:
         wrong = write_measurement(Measurement(INVALID, error="no schedule"))
         return [{"measurement": wrong} if "wrong" in trace else {"built": {"code": trace}} for trace in traces]
 
-    async def run(self, setup: str, built: Form, best_latency_s: float | None) -> Form:
-        self.bests.append(best_latency_s)
+    async def run(self, setup: str, built: Sequence[Form], best: Best) -> list[Form]:
+        self.bests.append(best.latency_s)
+        self.calls.append([form["code"] for form in built])
+        return [await self._run() for _ in built]
+
+    async def _run(self) -> Form:
         if self._trouble is not None and (answer := await self._trouble()) is not None:
             return answer
         await asyncio.sleep(0.001)
@@ -51,7 +56,7 @@ class FakeStation:
         return {"measurement": write_measurement(Measurement(OK, 1e-3, (1e-3,)))}
 
     async def compare(self, setup: str, built: Sequence[Form], turns: int) -> list[Form]:
-        return [await self.run(setup, form, None) for form in built]
+        return [await self._run() for _ in built]
 
 
 class Told:
@@ -302,7 +307,63 @@ def test_programs_are_timed_beside_the_best_so_far() -> None:
         told.dispatcher.join(station, "run", 1)
         told.dispatcher.submit(jobs(3))
         await told.wait_for(3)
-        assert station.bests == [None, 1e-3, 1e-3]
+        assert station.bests == [None]
+        told.dispatcher.submit([Job((9,), "setup", ("trace 9",), Best(1e-3))])
+        await told.wait_for(4)
+        assert station.bests == [None, 1e-3]
+
+    run(scenario())
+
+
+def test_a_device_is_given_several_programs_at_once_where_there_are_many() -> None:
+    async def scenario() -> None:
+        told, station = Told(), FakeStation("one")
+        told.dispatcher.join(station, "build", 1)
+        told.dispatcher.join(station, "run", 2)
+        told.dispatcher.submit(jobs(20))
+        await told.wait_for(20)
+        assert sorted(ticket for ticket, _, _ in told.results) == list(range(20))
+        assert max(map(len, station.calls)) == dispatch.RUN_TOGETHER
+        assert len(station.calls) < 10
+
+    run(scenario())
+
+
+def test_what_brings_a_machine_down_takes_no_other_program_with_it() -> None:
+    """It is given alone after the first time, and so are those that were beside it."""
+
+    async def scenario() -> None:
+        told, station = Told(), FakeStation("one")
+
+        async def killed() -> None:
+            if "trace 2" in station.calls[-1]:
+                raise StationLostError("the node is dead")
+
+        station._trouble = killed
+        told.dispatcher.join(station, "build", 1)
+        told.dispatcher.join(station, "run", 1)
+        told.dispatcher.submit(jobs(4))
+        await told.wait_for(4)
+        assert station.calls[0] == [f"trace {number}" for number in range(4)]
+        assert sorted(ticket for ticket, form, _ in told.results if form["status"] == OK) == [0, 1, 3]
+
+    run(scenario())
+
+
+def test_what_was_measured_before_a_fault_counts() -> None:
+    async def scenario() -> None:
+        told, station = Told(), FakeStation("one")
+        faults = iter([False, False, True])
+
+        async def third() -> Form | None:
+            return {"fault": "its core is slow"} if next(faults, False) else None
+
+        station._trouble = third
+        told.dispatcher.join(station, "build", 1)
+        told.dispatcher.join(station, "run", 1)
+        told.dispatcher.submit(jobs(4))
+        await told.wait_for(4)
+        assert station.calls == [[f"trace {number}" for number in range(4)], ["trace 2"]]
 
     run(scenario())
 

@@ -34,7 +34,7 @@ def setup() -> Setup:
 
 def built() -> Built:
     task = product()
-    return Built(compile_trace(task, split_program(task, 2), TARGET, 1), 0.25)
+    return Built(compile_trace(task, split_program(task, 2), TARGET, 1), 0.25, error_growth=8.0)
 
 
 def test_a_setup_survives_as_text_and_is_one_object_for_one_text() -> None:

@@ -98,6 +98,8 @@ def ray_environment(address: Address) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        # Programs are timed by workers: they must not wait for whatever else goes on.
+        "RAY_worker_niceness": "0",
         # A node that is gone is noticed in seconds, and a head in less than a minute.
         "RAY_health_check_initial_delay_ms": "2000",
         "RAY_health_check_period_ms": "1000",

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
 from tilewright.measure.fleet.line import Line
@@ -19,7 +21,8 @@ from tilewright.measure.measurement import RUN_ERROR, Measurement
 Form: TypeAlias = "dict[str, Any]"
 
 BUILD_TOGETHER = 16  # programs that one machine builds before any of them is timed there
-DEPTH = 2  # programs under way at a device: one runs, one waits, so that the way there costs nothing
+RUN_TOGETHER = 4  # programs that a device is given at once, where there are so many for each: a call costs time, too
+DEPTH = 2  # calls under way at a device: one runs, one waits, so that the way there costs nothing
 MAX_ATTEMPTS = 4  # of a program; what brings down so many machines is told as its error
 MAX_FAULTS = 4  # of a machine, one after the other; then it is set aside
 _LOOK_S = 5.0  # how long an answer may take before the machine is asked whether it lives
@@ -44,11 +47,11 @@ class Station(Protocol):
     async def build(self, setup: str, traces: Sequence[str]) -> list[Form]:
         """For each trace {"built": ...}, {"measurement": ...} or {"fault": why the machine could not}."""
 
-    async def run(self, setup: str, built: Form, best_latency_s: float | None) -> Form:
-        """{"measurement": ...}, or {"fault": ...}, of the machine and not of the program."""
+    async def run(self, setup: str, built: Sequence[Form], best: Best) -> list[Form]:
+        """For each program {"measurement": ...}, or {"fault": ...}, of the machine and not of the program."""
 
     async def compare(self, setup: str, built: Sequence[Form], turns: int) -> list[Form]:
-        """The same for each of several programs, timed in turns."""
+        """The same for programs that are timed in turns."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,9 +71,13 @@ class Job:
 
 @dataclass(slots=True)
 class Best:
-    """The best latency of the programs of a batch, and what was known before."""
+    """The best latency of the programs of a batch, and what was known before.
+
+    By the `batch`, a name that no other has, a machine knows the best of what it has measured itself in the meantime.
+    """
 
     latency_s: float | None
+    batch: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -169,7 +176,8 @@ class Dispatcher:
 
     async def _build_at(self, place: Workplace) -> None:
         while True:
-            chunk = await self._take_chunk(place)
+            first = await _next(self._to_build, place)
+            chunk = self._with_others(first, self._to_build, place, BUILD_TOGETHER)
             try:
                 traces = [trace for job in chunk for trace in job.traces]
                 answers = await self._answer(place, place.station.build(chunk[0].setup, traces))
@@ -199,30 +207,49 @@ class Dispatcher:
 
     async def _run_at(self, place: Workplace) -> None:
         while True:
-            job = await _next(self._to_run, place)
+            first = await _next(self._to_run, place)
+            jobs = self._with_others(first, self._to_run, place, RUN_TOGETHER)
+            built = [form for job in jobs for form in job.built if form is not None]
             try:
-                indices = [index for index, built in enumerate(job.built) if built is not None]
-                answers = await self._answer(place, _run(place.station, job))
-                forms = [_measured(answer) for answer in _all_of(answers, len(indices))]
-            except (StationLostError, _FaultError, WireError) as error:
-                self._lost(place, [job], str(error), self._to_run)
+                answers = _all_of(await self._answer(place, _run(place.station, jobs, built)), len(built))
+            except (StationLostError, WireError) as error:
+                self._lost(place, jobs, str(error), self._to_run)
                 continue
             except asyncio.CancelledError:
-                self._give_back([job], self._to_run)
+                self._give_back(jobs, self._to_run)
                 raise
+            self._take_ran(place, jobs, answers)
+
+    def _take_ran(self, place: Workplace, jobs: Sequence[Job], answers: list[Form]) -> None:
+        """Tell what was measured; what the machine could not measure is made again."""
+        reason, left = "", []
+        remaining = iter(answers)
+        for job in jobs:
+            indices = [index for index, built in enumerate(job.built) if built is not None]
+            mine = list(islice(remaining, len(indices)))
+            try:
+                forms = [_measured(answer) for answer in mine]
+            except (_FaultError, WireError) as error:
+                reason = str(error)
+                left.append(job)
+                continue
             place.num_faults = 0
             for index, form in zip(indices, forms, strict=True):
                 self._tell(job, index, form, place.station.name)
+        if left:
+            self._lost(place, left, reason, self._to_run)
 
-    async def _take_chunk(self, place: Workplace) -> list[Job]:
-        """Programs that are built together: of one setup, and no more than this machine's share."""
-        first = await _next(self._to_build, place)
-        waiting = self._to_build.items
-        num_places = sum(p.is_up.is_set() for (role, _), p in self._places.items() if role == "build")
-        share = min(BUILD_TOGETHER, -(-(len(waiting) + 1) // max(1, num_places)))
+    def _with_others(self, first: Job, line: Line[Job], place: Workplace, most: int) -> list[Job]:
+        """What goes to a machine at once: of one setup, at most so many, and no more than the machine's share.
+
+        What came back from one that failed goes alone, so that no other suffers for what it does.
+        """
+        alike = [other for (role, _), other in self._places.items() if role == place.role and other.is_up.is_set()]
+        num_slots = max(1, sum(other.num_slots for other in alike))
+        share = min(most, -(-(len(line.items) + 1) // num_slots))
         chunk = [first]
-        while len(chunk) < share and waiting and waiting[0].setup == first.setup:
-            chunk.append(waiting.popleft())
+        while len(chunk) < share and line.items and _go_together(first, line.items[0]):
+            chunk.append(line.items.popleft())
         return chunk
 
     async def _answer(self, place: Workplace, call: Coroutine[Any, Any, Any]) -> Any:
@@ -317,12 +344,15 @@ async def _next(line: Line[Job], place: Workplace) -> Job:
         line.put_back(job)  # the machine went while it waited; somebody else's
 
 
-async def _run(station: Station, job: Job) -> list[Form]:
-    built = [form for form in job.built if form is not None]
-    if job.turns is not None:
-        return await station.compare(job.setup, built, job.turns)
-    (form,) = built
-    return [await station.run(job.setup, form, job.best.latency_s)]
+def _go_together(a: Job, b: Job) -> bool:
+    return a.setup == b.setup and a.turns is None and b.turns is None and not a.num_attempts and not b.num_attempts
+
+
+async def _run(station: Station, jobs: Sequence[Job], built: list[Form]) -> list[Form]:
+    first = jobs[0]
+    if first.turns is not None:
+        return await station.compare(first.setup, built, first.turns)
+    return await station.run(first.setup, built, first.best)
 
 
 def _all_of(answers: object, number: int) -> list[Form]:
@@ -354,7 +384,7 @@ def _nobody_left(role: str, places: Sequence[Workplace]) -> str:
 
 def job_of(message: Form) -> list[Job]:
     """The jobs of a message that submits a batch: one for each program, or one for all of a comparison."""
-    best = Best(message["best_latency_s"])
+    best = Best(message["best_latency_s"], uuid.uuid4().hex)
     tickets, traces, setup = message["tickets"], [json.dumps(trace) for trace in message["traces"]], message["setup"]
     if message["turns"] is not None:
         return [Job(tuple(tickets), setup, tuple(traces), best, message["turns"])] if tickets else []

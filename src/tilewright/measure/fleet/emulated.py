@@ -74,7 +74,7 @@ class EmulatedRunner:
         except subprocess.TimeoutExpired:
             error_text = f"running took longer than {self._options.run_timeout_s:.3g} s (see run_timeout_s)"
             return Measurement(RUN_TIMEOUT, error=error_text, build_s=built.build_s)
-        mismatch = self._mismatch(outputs)
+        mismatch = self._mismatch(outputs, built.error_growth)
         if mismatch:
             return Measurement(WRONG_RESULT, runs_s=runs_s, error=mismatch, build_s=built.build_s)
         return Measurement(OK, statistics.median(runs_s), runs_s, build_s=built.build_s)
@@ -118,11 +118,11 @@ class EmulatedRunner:
             raise _FailedError(f"{program} ended with {done.returncode}: {done.stderr[-_LAST_WORDS:]}")
         return done.stdout
 
-    def _mismatch(self, outputs: Sequence[Array]) -> str:
+    def _mismatch(self, outputs: Sequence[Array], error_growth: float) -> str:
         assert self._task is not None, "the runner was prepared"
         for tensor, actual, expected in zip(self._task.outputs, outputs, self._expected, strict=True):
             try:
-                assert_matches(actual, expected, tensor.dtype, reduction_size(self._task))
+                assert_matches(actual, expected, tensor.dtype, reduction_size(self._task), error_growth)
             except AssertionError as error:
                 return f"output {tensor.name}: {error}"
         return ""

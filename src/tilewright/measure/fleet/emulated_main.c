@@ -2,7 +2,8 @@
  *
  * INPUT holds int64 numbers and raw data: the number of arguments, the bytes of workspace and of scratch, then each
  * argument's size and contents. OUTPUT receives the contents of all arguments after the first call. The seconds of each
- * further call go to the standard output. Exits with 0, or with a message and 1.
+ * further call go to the standard output. Exits with 0, or with a message and 1, also where the kernel wrote outside its
+ * arguments.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 
 #include "tilewright_runtime.h"
 
+#define GUARD_BYTES 256
+#define GUARD_VALUE 0xA5
 #define MAX_ARGUMENTS 1024
 
 int32_t KERNEL(const tw_runtime *rt, void *const *args, void *workspace);
@@ -22,6 +25,7 @@ static void fail(const char *message) {
     exit(1);
 }
 
+/* In several pieces, so that a body that ignores its bounds gives a wrong result. */
 static void serial_parallel_for(const tw_runtime *rt, tw_body body, void *context, int64_t extent) {
     int64_t piece = extent / rt->num_threads + 1;
     for (int64_t begin = 0; begin < extent; begin += piece)
@@ -39,10 +43,18 @@ static int64_t read_number(FILE *file) {
     return value;
 }
 
-static void *allocate(int64_t bytes) {
-    void *block = aligned_alloc(TW_ALIGNMENT, (size_t)((bytes + 2 * TW_ALIGNMENT - 1) / TW_ALIGNMENT * TW_ALIGNMENT));
+/* Memory with a guard before and after it. */
+static unsigned char *allocate(int64_t bytes) {
+    int64_t total = (bytes + 2 * GUARD_BYTES + TW_ALIGNMENT - 1) / TW_ALIGNMENT * TW_ALIGNMENT;
+    unsigned char *block = aligned_alloc(TW_ALIGNMENT, (size_t)total);
     if (block == NULL) fail("not enough memory");
-    return block;
+    memset(block, GUARD_VALUE, (size_t)total);
+    return block + GUARD_BYTES;
+}
+
+static void check_guards(const unsigned char *data, int64_t bytes) {
+    for (int64_t i = 0; i < GUARD_BYTES; ++i)
+        if (data[-1 - i] != GUARD_VALUE || data[bytes + i] != GUARD_VALUE) fail("the kernel wrote outside an argument");
 }
 
 static double now(void) {
@@ -59,7 +71,7 @@ int main(int argc, char **argv) {
     if (num_args < 0 || num_args > MAX_ARGUMENTS) fail("too many arguments");
     int64_t workspace_bytes = read_number(input);
     int64_t scratch_bytes = read_number(input);
-    void *workspace = allocate(workspace_bytes);
+    unsigned char *workspace = allocate(workspace_bytes);
     scratch_block = allocate(scratch_bytes);
 
     static void *args[MAX_ARGUMENTS];
@@ -71,8 +83,11 @@ int main(int argc, char **argv) {
     }
     fclose(input);
 
-    tw_runtime rt = {serial_parallel_for, serial_scratch, 1, scratch_bytes};
+    tw_runtime rt = {serial_parallel_for, serial_scratch, 3, scratch_bytes};
     if (KERNEL(&rt, args, workspace) != 0) fail("the kernel did not return 0");
+    check_guards(workspace, workspace_bytes);
+    check_guards(scratch_block, scratch_bytes);
+    for (int64_t i = 0; i < num_args; ++i) check_guards(args[i], sizes[i]);
     FILE *output = fopen(argv[2], "wb");
     if (output == NULL) fail("cannot open the output file");
     for (int64_t i = 0; i < num_args; ++i)

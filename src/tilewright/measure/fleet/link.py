@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.measure.fleet.cluster import NAMESPACE
-from tilewright.measure.fleet.dispatch import DEPTH, Dispatcher, Form, StationLostError, job_of
+from tilewright.measure.fleet.dispatch import DEPTH, Best, Dispatcher, Form, StationLostError, job_of
 from tilewright.measure.fleet.wire import PROTOCOL
 from tilewright.target import Target, stands_for
 
@@ -54,9 +54,9 @@ class _RayStation:
         found: list[Form] = await self._call("build", "build", setup, list(traces))
         return found
 
-    async def run(self, setup: str, built: Form, best_latency_s: float | None) -> Form:
-        arguments = (setup, built, best_latency_s)
-        found: Form
+    async def run(self, setup: str, built: Sequence[Form], best: Best) -> list[Form]:
+        arguments = (setup, list(built), best.latency_s, best.batch)
+        found: list[Form]
         if self._device is None:
             found = await self._call("run", "run", *arguments)
         else:

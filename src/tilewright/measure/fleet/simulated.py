@@ -40,13 +40,18 @@ class SimulatedStation:
             {"built": {"object_code": bytes(20_000), "entry": entry, "packs": [], "build_s": 0.015}} for _ in traces
         ]
 
-    async def run_on(self, device: int, setup_text: str, built: Form, best_latency_s: float | None) -> Form:
-        """A latency that follows from the code, after a time that does so, too."""
-        share = zlib.crc32(built["object_code"][:4096] + str(self._tally.num_trials).encode()) / 2**32
+    async def run_on(
+        self, device: int, setup_text: str, built: Sequence[Form], best_latency_s: float | None, batch: str
+    ) -> list[Form]:
+        """Latencies that follow from the code, after times that do so, too."""
         async with self._turns[device]:
-            low, high = TRIAL_S
-            # What the way here took is the fleet's, and is not made up for.
-            await asyncio.sleep(low + share * (high - low))
+            return [await self._run(form) for form in built]
+
+    async def _run(self, built: Form) -> Form:
+        share = zlib.crc32(built["object_code"][:4096] + str(self._tally.num_trials).encode()) / 2**32
+        low, high = TRIAL_S
+        # What the way here took is the fleet's, and is not made up for.
+        await asyncio.sleep(low + share * (high - low))
         latency_s = 1e-3 * (1 + share)
         measurement = Measurement(OK, latency_s, (latency_s,) * 3, build_s=built["build_s"])
         self._tally.end([measurement], "")
@@ -54,4 +59,4 @@ class SimulatedStation:
 
     async def compare(self, setup_text: str, built: Sequence[Form], num_turns: int) -> list[Form]:
         """One after the other."""
-        return [await self.run_on(0, setup_text, form, None) for form in built]
+        return await self.run_on(0, setup_text, built, None, "")

@@ -27,7 +27,7 @@ from tilewright.target import Target
 from tilewright.te import DTYPES, Task
 from tilewright.te.task_json import task_from_json, task_to_json
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Changes with the messages; machines of different ones do not work together."""
 
 _MOST_BYTES = 1 << 40
@@ -79,6 +79,7 @@ def write_built(built: Built) -> dict[str, Any]:
         "entry": _entry_form(binary.entry),
         "packs": packs,
         "build_s": built.build_s,
+        "error_growth": built.error_growth,
     }
 
 
@@ -92,7 +93,7 @@ def read_built(form: Mapping[str, Any], task: Task, target: Target) -> Built:
             raise ValueError(f"it is for machine {machine} of the ELF list, not for {target.arch}")
         packs = tuple(_read_pack(pack, task, names) for pack in form["packs"])
         binary = KernelBinary(bytes(content), _read_entry(form["entry"], names), packs)
-        return Built(binary, _number(form["build_s"]))
+        return Built(binary, _number(form["build_s"]), _number(form["error_growth"], above=0.0))
     except (ElfError, ValueError, KeyError, TypeError) as error:
         raise WireError(f"what was built for task {task.name} is no kernel for {target}: {error}") from error
 

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 
 from tilewright.measure.context import WARM
 from tilewright.measure.local.messages import BUILDER, BuildAnswer, Setup
-from tilewright.measure.local.workers import ForkServer, Worker, WorkerLostError
+from tilewright.measure.local.workers import Effort, ForkServer, Worker, WorkerLostError
 from tilewright.measure.measurement import BUILD_ERROR, BUILD_TIMEOUT, Measurement
 from tilewright.measure.options import MeasureOptions
 from tilewright.measure.protocols import Built
@@ -22,7 +22,11 @@ from tilewright.te import Task
 @dataclass(frozen=True, slots=True)
 class _Job:
     index: int
-    start_s: float
+    effort: Effort
+
+    @property
+    def start_s(self) -> float:
+        return self.effort.start_s
 
 
 class LocalBuilder:
@@ -42,6 +46,7 @@ class LocalBuilder:
         """Each trace's index and what became of it, in the order in which they are done."""
         self._turn_to(task)
         waiting = deque(range(len(traces)))
+        was_stuck: set[int] = set()
         while waiting or self._busy:
             while waiting and len(self._busy) < self._num_builders:
                 self._give(waiting.popleft(), traces)
@@ -52,14 +57,25 @@ class LocalBuilder:
                     waiting.appendleft(index)
                 else:
                     yield index, answer
-            yield from self._stop_late_ones()
+            for index, answer, is_stuck in self._stop_late_ones():
+                if is_stuck and index not in was_stuck:  # once more, with a new builder
+                    was_stuck.add(index)
+                    waiting.appendleft(index)
+                    self._end_idle_ones()
+                else:
+                    yield index, answer
 
     def reset(self) -> None:
         """End all builders, in whatever they are doing."""
-        for worker in [*self._idle, *(worker for worker, _ in self._busy.values())]:
+        self._end_idle_ones()
+        for worker, _ in self._busy.values():
+            self._server.end(worker)
+        self._busy.clear()
+
+    def _end_idle_ones(self) -> None:
+        for worker in self._idle:
             self._server.end(worker)
         self._idle.clear()
-        self._busy.clear()
 
     def _turn_to(self, task: Task) -> None:
         """Builders are of one task; forking others takes milliseconds."""
@@ -76,7 +92,7 @@ class LocalBuilder:
             except WorkerLostError:  # it died while it had nothing to do; that is no trial's fault
                 self._server.end(worker)
                 continue
-            self._busy[worker.connection] = (worker, _Job(index, time.monotonic()))
+            self._busy[worker.connection] = (worker, _Job(index, Effort.of(worker)))
             return
 
     def _take(self, connection: Connection) -> tuple[int, Built | Measurement | None]:
@@ -100,12 +116,14 @@ class LocalBuilder:
         first_s = min(job.start_s for _, job in self._busy.values())
         return max(0.0, first_s + self._options.build_timeout_s - time.monotonic())
 
-    def _stop_late_ones(self) -> Iterator[tuple[int, Measurement]]:
+    def _stop_late_ones(self) -> Iterator[tuple[int, Measurement, bool]]:
+        """What took too long, and whether the builder has not even tried."""
         now_s = time.monotonic()
         timeout_s = self._options.build_timeout_s
         late = [c for c, (_, job) in self._busy.items() if now_s - job.start_s >= timeout_s and not c.poll()]
         for connection in late:
             worker, job = self._busy.pop(connection)
+            is_stuck = job.effort.is_stuck
             self._server.end(worker)
             error = f"compiling took longer than build_timeout_s={timeout_s:g}; the builder was stopped"
-            yield job.index, Measurement(BUILD_TIMEOUT, error=error, build_s=now_s - job.start_s)
+            yield job.index, Measurement(BUILD_TIMEOUT, error=error, build_s=now_s - job.start_s), is_stuck

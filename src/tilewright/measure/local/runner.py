@@ -6,7 +6,7 @@ import statistics
 
 from tilewright.measure.context import Context
 from tilewright.measure.local.messages import RUNNER, Ran, RunFailed, RunJob, Setup
-from tilewright.measure.local.workers import ForkServer, Worker, WorkerLostError
+from tilewright.measure.local.workers import Effort, ForkServer, Worker, WorkerLostError
 from tilewright.measure.measurement import OK, RUN_ERROR, RUN_TIMEOUT, WRONG_RESULT, Measurement
 from tilewright.measure.options import MeasureOptions
 from tilewright.measure.protocols import Built
@@ -25,6 +25,7 @@ class LocalRunner:
         self._setup: Setup | None = None
         self._worker: Worker | None = None
         self._is_fresh = True  # has not run a candidate yet
+        self._is_stuck = False  # the last one that took too long did not run
 
     @property
     def pid(self) -> int | None:
@@ -58,11 +59,16 @@ class LocalRunner:
         """A kernel that fails beside others is tried again alone.
 
         One that writes where it should not may spoil the process for those that run after it: only a failure in a
-        process that has run nothing else is the candidate's own.
+        process that has run nothing else is the candidate's own. So is one that ran all the time that it had, but not
+        one of a process that was stopped, or did not get a core: that one is tried again, once.
         """
+        was_stuck = False
         while True:
             is_fresh = self._worker is None or self._is_fresh
             measurement = self._run_once(job, build_s)
+            if measurement.status == RUN_TIMEOUT and self._is_stuck and not was_stuck:
+                was_stuck = True
+                continue
             if measurement.status not in (RUN_ERROR, WRONG_RESULT):
                 return measurement
             self.reset()
@@ -72,8 +78,10 @@ class LocalRunner:
     def _run_once(self, job: RunJob, build_s: float) -> Measurement:
         worker = self._send(job)
         deadline_s = self._options.run_deadline_s(job.best_latency_s)
+        since = Effort.of(worker)
         try:
             if not worker.connection.poll(deadline_s):
+                self._is_stuck = since.is_stuck
                 self.reset()
                 error = f"running took longer than {deadline_s:.3g} s (see run_timeout_s); the runner was stopped"
                 return Measurement(RUN_TIMEOUT, error=error, build_s=build_s)

@@ -8,7 +8,10 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from tilewright.errors import TilewrightError
@@ -25,6 +28,8 @@ main(int(sys.argv[2]), int(sys.argv[3]))
 # Threads of a BLAS library would keep a forked process from using it.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _LAST_WISHES_S = 10.0
+_ANSWER_S = 30.0  # the server's own work takes milliseconds, and its start a second
+_STUCK_SHARE = 0.25
 _MAX_STARTS = 3
 _MAX_ATTEMPTS = 3
 
@@ -54,15 +59,54 @@ class Worker:
         except (EOFError, ConnectionError) as error:
             raise WorkerLostError from error
 
+    def _has_message(self, wait_s: float) -> bool:
+        try:
+            return self.connection.poll(wait_s)
+        except ConnectionError as error:
+            raise WorkerLostError from error
+
     def wait_ready(self) -> None:
-        """Wait until it has set itself up, as long as that takes."""
+        """Wait until it has set itself up, as long as that takes and it works on it."""
         if self._is_ready:
             return
+        effort = Effort.of(self)
+        while not self._has_message(_ANSWER_S):
+            if effort.is_stuck:
+                raise WorkerLostError
+            effort = Effort.of(self)
         message = self.receive()
         if isinstance(message, SetupFailed):
             raise TilewrightError(message.error)
         assert isinstance(message, Ready), message
         self._is_ready = True
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a worker has done since: one that was stopped, or that gets no core, has not tried."""
+
+    worker: Worker
+    start_s: float
+    processor_s: float
+
+    @classmethod
+    def of(cls, worker: Worker) -> Effort:
+        return cls(worker, time.monotonic(), _processor_s(worker.pid))
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it has used little of the time, as nothing does that compiles or runs a kernel."""
+        used_s = _processor_s(self.worker.pid) - self.processor_s
+        return used_s < _STUCK_SHARE * (time.monotonic() - self.start_s)
+
+
+def _processor_s(pid: int) -> float:
+    """What the threads of a process have used; 0 if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class ForkServer:
@@ -99,7 +143,7 @@ class ForkServer:
             process = self._running()
             try:
                 self._connection.send(("fork", (role, setup)))
-                pid = self._connection.recv()
+                pid = self._answer()
                 _, (fd,), _, _ = socket.recv_fds(self._control, 1, 1)
             except (EOFError, ConnectionError, ValueError):
                 self._stop()
@@ -134,10 +178,16 @@ class ForkServer:
             return None
         try:
             self._connection.send(("end", worker.pid))
-            death: Death = self._connection.recv()
+            death: Death = self._answer()
         except (EOFError, ConnectionError):
             return None
         return death
+
+    def _answer(self) -> Any:
+        """One that does not answer is as good as dead: it is ended, and its workers with it."""
+        if not self._connection.poll(_ANSWER_S):
+            self._running().kill()
+        return self._connection.recv()
 
     def close(self) -> None:
         """End all processes; none is left when this returns."""
