@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewright import te
-from tilewright.operators.elementwise import element_type, round_half_even
-from tilewright.operators.operands import own_axis, reader
+from tilewright.operators.elementwise import element_type
+from tilewright.operators.operands import known_number, own_axis, reader
 from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
@@ -39,9 +39,11 @@ def quantize_linear(call: Call) -> Tensor:
     zero_point = _parameter(call, 2) if _is_given(call, 2) else None
     precision = call.attribute("precision", 0)
     compute = element_type(call, precision) if precision else te.promote(X.dtype, call.tensor(1).dtype)
+    is_one = call.is_computed and known_number(call, 1) == 1
 
     def quantized(*i: Expr) -> Expr:
-        x = round_half_even(te.cast(X[i], compute) / te.cast(scale(i), compute))
+        x = te.cast(X[i], compute)
+        x = x if is_one else x / te.cast(scale(i), compute)
         offset = te.constant(0, "int32") if zero_point is None else te.cast(zero_point(i), "int32")
         return saturated(x, offset, dtype)
 
@@ -49,10 +51,15 @@ def quantize_linear(call: Call) -> Tensor:
 
 
 def saturated(x: Expr, offset: Expr, dtype: str) -> Expr:
-    """A whole float plus an offset as the nearest number of a small integer type; bounded first, no digit is lost."""
+    """A float, rounded half to even, plus an offset as the nearest number of a small integer type.
+
+    Bounded first, it is so small that a sum with 1.5 * 2**23 has no room for its fraction, and rounds it.
+    """
     low, high = _RANGES[dtype]
     shift = te.cast(offset, x.dtype)
-    return te.cast(te.minimum(te.maximum(x, low - shift), high - shift) + shift, dtype)
+    bounded = te.minimum(te.maximum(x, low - shift), high - shift)
+    no_room = 1.5 * (2.0**52 if x.dtype == "float64" else 2.0**23)
+    return te.cast((bounded + no_room) - no_room + shift, dtype)
 
 
 def _is_given(call: Call, position: int) -> bool:
@@ -103,12 +110,12 @@ def dynamic_quantize_linear(call: Call) -> tuple[Tensor, ...]:
     scale = te.compute((), scale_of, call.name("scale"))
     point = te.compute(
         (),
-        lambda: saturated(round_half_even(-lowest[()] / scale[()]), te.constant(0, "int32"), "uint8"),
+        lambda: saturated(-lowest[()] / scale[()], te.constant(0, "int32"), "uint8"),
         call.name("zero"),
     )
     quantized = te.compute(
         X.shape,
-        lambda *i: saturated(round_half_even(X[i] / scale[()]), te.cast(point[()], "int32"), "uint8"),
+        lambda *i: saturated(X[i] / scale[()], te.cast(point[()], "int32"), "uint8"),
         call.name(),
     )
     return quantized, scale, point
