@@ -113,4 +113,4 @@ def _requantized(call: Call, total: Expr, scale: Expr, y_scale: int, y_zero: int
     )
     if zero is not None:
         value = value + te.cast(element(zero, one), "float64")
-    return saturated(value, te.constant(0, "int32"), dtype)
+    return saturated(value, None, dtype)
