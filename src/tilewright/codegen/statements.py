@@ -9,6 +9,7 @@ from tilewright.codegen.broadcasts import StraightCode, factors, is_uniform
 from tilewright.codegen.builder import FunctionBuilder, Value
 from tilewright.codegen.collapse import collapse
 from tilewright.codegen.convert import compute_dtype
+from tilewright.codegen.dot import dot4
 from tilewright.codegen.frame import Frame
 from tilewright.codegen.transpose import TransposedCopy, find_transposed_copy, transpose
 from tilewright.codegen.values import Values
@@ -28,7 +29,7 @@ from tilewright.ir import (
 )
 from tilewright.schedule import MAX_STATEMENTS, PARALLEL, UNROLL, VECTORIZE, identity
 from tilewright.target import Target
-from tilewright.te import DTYPES, Const, Select, Var
+from tilewright.te import DOT4, DTYPES, Binary, Const, Select, Var
 from tilewright.te.index import Interval
 
 # Of all statements. Programs of the search space have at most about 3,500 statements and 24,000 instructions.
@@ -230,6 +231,9 @@ class FunctionWriter:
     def _update(self, stmt: Update) -> None:
         if self._is_beyond(stmt):
             return
+        is_dot = stmt.op == "sum" and isinstance(stmt.values[0], Binary) and stmt.values[0].op == DOT4
+        if is_dot and self._dot_update(stmt):
+            return
         b, memory = self.builder, self.memory
         new = [self.values.emit(value) for value in stmt.values]
         old = [memory.load(stmt, buffer, stmt.indices, None) for buffer in stmt.buffers]
@@ -244,6 +248,19 @@ class FunctionWriter:
                 memory.store(stmt, buffer, stmt.indices, result)
         else:
             memory.store(stmt, stmt.buffers[0], stmt.indices, combine(b, stmt.op, old[0], new[0]))
+
+    def _dot_update(self, stmt: Update) -> bool:
+        """Add a `dot4` to the sums of its lanes, by one instruction where there is one; not where lanes share a sum."""
+        product, (buffer,) = stmt.values[0], stmt.buffers
+        if self.frame.lanes > 1 and not self.memory.varies(stmt, buffer, stmt.indices):
+            return False
+        assert isinstance(product, Binary)
+        x, y = self.values.emit_operands(product)
+        total = self.memory.load(stmt, buffer, stmt.indices, None)
+        lanes = max(value.lanes for value in (x, y, total))
+        words = [self.builder.broadcast(value, lanes) for value in (total, x, y)]
+        self.memory.store(stmt, buffer, stmt.indices, dot4(self.builder, self.module.target, *words))
+        return True
 
     def _across_lanes(self, op: str, values: list[Value]) -> list[Value]:
         """A vectorized reduction: the lanes combined into one."""

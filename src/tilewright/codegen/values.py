@@ -9,12 +9,13 @@ from __future__ import annotations
 from tilewright.codegen.arithmetic import binary
 from tilewright.codegen.builder import Value
 from tilewright.codegen.convert import compute_dtype, convert
+from tilewright.codegen.dot import dot4
 from tilewright.codegen.frame import Frame
 from tilewright.codegen.function_memory import FunctionMemory
 from tilewright.codegen.indices import Indices
 from tilewright.codegen.math import emit_function
 from tilewright.ir import Index, Load, Test, operands
-from tilewright.te import Binary, Cast, Const, Expr, Select, Unary, is_float
+from tilewright.te import DOT4, Binary, Cast, Const, Expr, Select, Unary, is_float
 
 
 class Values:
@@ -33,6 +34,12 @@ class Values:
         self._known = [{}]
         self._is_safe = {}
         return self._value(e)
+
+    def emit_operands(self, e: Binary) -> tuple[Value, Value]:
+        """The values of both operands of an expression that is a statement's, with the same lanes."""
+        self._known = [{}]
+        self._is_safe = {}
+        return self._alike(self._value(e.a), self._value(e.b))
 
     def chosen(self, e: Expr) -> Expr:
         """What a select comes to whose condition is known at the place that is being written."""
@@ -64,6 +71,8 @@ class Values:
             if e.op in ("and", "or"):
                 return self._logic(e)
             x, y = self._alike(self._value(e.a), self._value(e.b))
+            if e.op == DOT4:
+                return dot4(b, self.frame.target, b.const(0, x.dtype, x.lanes), x, y)
             return binary(b, e.op, x, y)
         if isinstance(e, Select):
             return self._select(e)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewright.schedule import Stage
 from tilewright.te import (
     COMPARISONS,
+    DOT4,
     FLOAT_FUNCTIONS,
     Binary,
     Cast,
@@ -51,6 +52,7 @@ _BINARY = {
     "min": "cmp",
     "max": "cmp",
     "pow": "math",
+    DOT4: "mad",
 }
 _COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "argmax": "max", "argmin": "min"}
 
@@ -122,11 +124,17 @@ def _count_update(
     op = _COMBINE[reduction]
     if op == "add" and _is_single_product(values[0], uses, fused):
         fused.add(id(values[0]))
-        counts[_kind(dtype, "mad")] += 1
+        counts[_multiply_add(values[0])] += 1
         return
     counts[_kind(dtype, _BINARY[op])] += 1
     if len(values) > 1:
         counts["select"] += 1
+
+
+def _multiply_add(product: Expr) -> str:
+    """The kind of a product that is added to a sum; one of words costs what one of floats does, in as many lanes."""
+    is_of_words = isinstance(product, Binary) and product.op == DOT4
+    return "float_mad" if is_of_words else _kind(product.dtype, "mad")
 
 
 def value_nodes(values: tuple[Expr, ...]) -> list[Expr]:
@@ -164,7 +172,7 @@ def _count_uses(nodes: list[Expr], values: tuple[Expr, ...]) -> dict[int, int]:
 
 
 def _is_single_product(e: Expr, uses: dict[int, int], fused: set[int]) -> bool:
-    return isinstance(e, Binary) and e.op == "mul" and uses.get(id(e)) == 1 and id(e) not in fused
+    return isinstance(e, Binary) and e.op in ("mul", DOT4) and uses.get(id(e)) == 1 and id(e) not in fused
 
 
 def node_kind(e: Expr) -> str | None:

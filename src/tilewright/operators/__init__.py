@@ -31,6 +31,7 @@ from tilewright.operators import softmax as softmax
 from tilewright.operators import sorting as sorting
 from tilewright.operators import transposed_convolution as transposed_convolution
 from tilewright.operators import trigonometry as trigonometry
+from tilewright.operators import words as words
 from tilewright.operators.movement import transpose_order
 from tilewright.operators.node import ONNX, OWN, Attribute, Node, TensorType
 from tilewright.operators.reductions import reduced_axes

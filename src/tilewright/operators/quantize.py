@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewright import te
-from tilewright.operators.elementwise import element_type, round_half_even
-from tilewright.operators.operands import own_axis, reader
+from tilewright.operators.elementwise import element_type
+from tilewright.operators.operands import known_number, own_axis, reader
 from tilewright.operators.registry import Call, Facts, MisfitError, NotCompilableError, operator
 from tilewright.te import Expr, Tensor
 
@@ -39,20 +39,32 @@ def quantize_linear(call: Call) -> Tensor:
     zero_point = _parameter(call, 2) if _is_given(call, 2) else None
     precision = call.attribute("precision", 0)
     compute = element_type(call, precision) if precision else te.promote(X.dtype, call.tensor(1).dtype)
+    is_one = call.is_computed and known_number(call, 1) == 1
 
     def quantized(*i: Expr) -> Expr:
-        x = round_half_even(te.cast(X[i], compute) / te.cast(scale(i), compute))
-        offset = te.constant(0, "int32") if zero_point is None else te.cast(zero_point(i), "int32")
+        x = te.cast(X[i], compute)
+        x = x if is_one else x / te.cast(scale(i), compute)
+        offset = None if zero_point is None else te.cast(zero_point(i), compute)
         return saturated(x, offset, dtype)
 
     return te.compute(X.shape, quantized, call.name())
 
 
-def saturated(x: Expr, offset: Expr, dtype: str) -> Expr:
-    """A whole float plus an offset as the nearest number of a small integer type; bounded first, no digit is lost."""
-    low, high = _RANGES[dtype]
-    shift = te.cast(offset, x.dtype)
-    return te.cast(te.minimum(te.maximum(x, low - shift), high - shift) + shift, dtype)
+def saturated(x: Expr, offset: Expr | None, dtype: str) -> Expr:
+    """A float, rounded half to even, plus an offset as the nearest number of a small integer type.
+
+    Bounded first, it is so small that a sum with 1.5 * 2**23 has no room for its fraction, and rounds it.
+    """
+    low, high = (te.constant(bound, x.dtype) for bound in _RANGES[dtype])
+    no_room = 1.5 * (2.0**52 if x.dtype == "float64" else 2.0**23)
+    if offset is None or _is_zero(offset):
+        return te.cast(te.minimum(te.maximum(x, low), high) + no_room - no_room, dtype)
+    bounded = te.minimum(te.maximum(x, low - offset), high - offset)
+    return te.cast(bounded + no_room - no_room + offset, dtype)
+
+
+def _is_zero(e: Expr) -> bool:
+    return _is_zero(e.x) if isinstance(e, te.Cast) else isinstance(e, te.Const) and e.value == 0
 
 
 def _is_given(call: Call, position: int) -> bool:
@@ -103,12 +115,12 @@ def dynamic_quantize_linear(call: Call) -> tuple[Tensor, ...]:
     scale = te.compute((), scale_of, call.name("scale"))
     point = te.compute(
         (),
-        lambda: saturated(round_half_even(-lowest[()] / scale[()]), te.constant(0, "int32"), "uint8"),
+        lambda: saturated(-lowest[()] / scale[()], None, "uint8"),
         call.name("zero"),
     )
     quantized = te.compute(
         X.shape,
-        lambda *i: saturated(round_half_even(X[i] / scale[()]), te.cast(point[()], "int32"), "uint8"),
+        lambda *i: saturated(X[i] / scale[()], te.cast(point[()], X.dtype), "uint8"),
         call.name(),
     )
     return quantized, scale, point

@@ -114,6 +114,8 @@ class Facts:
     """Each element of the result comes from those at its place, of operands that are broadcast together."""
     reshapes: bool = False
     """The elements of the first operand in their order, under the shape of the result."""
+    reinterprets: bool = False
+    """The bytes of the first operand in their order, as elements of another type."""
     copies_same_type: bool = False
     """It gives back its first operand where that has the type of the result."""
     copies_one: bool = False

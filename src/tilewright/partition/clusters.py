@@ -96,6 +96,7 @@ class Clusters:
         products = [self._start(n) for n in deepest_first if analyzed.kind(n) is Kind.PRODUCT]
         for cluster in products:
             self._grow_forward(cluster, self._is_epilogue)
+            self._end_at_bytes(cluster)
         for cluster in products:
             self._grow_backward(cluster, self._feeds_product)
         for n in analyzed.alive:
@@ -138,6 +139,27 @@ class Clusters:
             cluster.nodes += following
             cluster.result, cluster.written = result, written
             self.cluster_of.update((n, cluster) for n in following)
+
+    def _end_at_bytes(self, cluster: Cluster) -> None:
+        """Leave what widens a result of bytes to its readers, which then read a quarter as much.
+
+        A cluster of nodes behind each other is looked at, from its end up to the last value that is bytes.
+        """
+        analyzed = self.analyzed
+        if cluster.result in analyzed.outputs or _is_bytes(analyzed, cluster.result):
+            return
+        last = [n for n in cluster.nodes if _is_bytes(analyzed, analyzed.result(n))][-1:]
+        if not last or last[0] == cluster.nodes[0]:
+            return
+        at = cluster.nodes.index(last[0]) + 1
+        kept, left = cluster.nodes[:at], cluster.nodes[at:]
+        readers = {m for n in kept for m in analyzed.readers.get(analyzed.result(n), ()) if m not in kept}
+        if not readers.issubset(analyzed.readers[analyzed.result(last[0])]):
+            return
+        cluster.nodes, cluster.result = kept, analyzed.result(last[0])
+        cluster.written = self._written(kept, cluster.result)
+        for n in left:
+            del self.cluster_of[n]
 
     def _following(self, cluster: Cluster, accepts: Accepts) -> list[int]:
         """The nodes between the result and the next value that all its readers lead to, if all of them fit."""
@@ -275,6 +297,11 @@ class Clusters:
         return all(reads_each_once([read], stage) for _, stage, read in reads) and all(
             self._is_read_once(cluster, result) for result in moved if result != cluster.result
         )
+
+
+def _is_bytes(analyzed: AnalyzedGraph, name: str) -> bool:
+    known = analyzed.graph.types.get(name)
+    return known is not None and known.dtype in ("int8", "uint8")
 
 
 def _common_prefix(reads: Sequence[tuple[Tensor, Read]]) -> int:

@@ -144,6 +144,8 @@ class NodeExpressions:
         # The expressions of reshapes divide indices, or need not exist.
         if facts_of(node).reshapes and _has_same_size(graph, node.inputs[0], node.outputs[0]):
             return self._view
+        if facts_of(node).reinterprets:
+            return self._view
         first: dict[str, int] = {}
         same = tuple([first.setdefault(name, position) for position, name in enumerate(node.inputs)])
         results = tuple([graph.types.get(name) if name in wanted else None for name in node.outputs])

@@ -22,6 +22,7 @@ from tilewright.te.evaluation import evaluate
 from tilewright.te.expr import (
     COMPARISONS,
     COSTLY_FUNCTIONS,
+    DOT4,
     ELEMENT_FUNCTIONS,
     FLOAT_FUNCTIONS,
     REDUCTIONS,
@@ -57,6 +58,7 @@ from tilewright.te.functions import (
     ceil,
     cos,
     cosh,
+    dot4,
     equal,
     erf,
     exp,
@@ -94,6 +96,7 @@ from tilewright.te.transform import children, collect_reads, replace_reads, rewr
 __all__ = [
     "COMPARISONS",
     "COSTLY_FUNCTIONS",
+    "DOT4",
     "DTYPES",
     "ELEMENT_FUNCTIONS",
     "FLOAT_FUNCTIONS",
@@ -135,6 +138,7 @@ __all__ = [
     "constant",
     "cos",
     "cosh",
+    "dot4",
     "equal",
     "erf",
     "evaluate",

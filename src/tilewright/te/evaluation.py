@@ -233,6 +233,15 @@ def _sigmoid(x: Array) -> Array:
     return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
+def _dot4(a: Array, b: Array) -> Array:
+    """Bytes as the machine has them in a word, the first lowest; sums wrap around as those of int32 do."""
+    total: Array = np.zeros(np.broadcast_shapes(a.shape, b.shape), np.int32)
+    for shift in (0, 8, 16, 24):
+        unsigned, signed = (a >> shift) & 255, (b >> shift).astype(np.int8).astype(np.int32)
+        total = total + unsigned * signed
+    return total
+
+
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 _UNARY: dict[str, Callable[[Array], Array]] = {
@@ -279,4 +288,5 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "ne": np.not_equal,
     "and": np.logical_and,
     "or": np.logical_or,
+    "dot4": _dot4,
 }

@@ -46,12 +46,13 @@ FLOAT_FUNCTIONS = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
 )
 _UNARY = frozenset(("neg", "abs", "not", *FLOAT_FUNCTIONS))
-_BINARY = frozenset((*_OPERATORS.values(), "max", "min", *COMPARISONS))
+DOT4 = "dot4"
+_BINARY = frozenset((*_OPERATORS.values(), "max", "min", DOT4, *COMPARISONS))
 COSTLY_FUNCTIONS = frozenset((*FLOAT_FUNCTIONS, "pow")).difference(_ROUNDINGS)
 """Those that take many instructions."""
 ELEMENT_FUNCTIONS = (
     *(*FLOAT_FUNCTIONS, "pow", "abs", "maximum", "minimum", "select", "equal", "not_equal"),
-    *("logical_and", "logical_or", "logical_not"),
+    *("logical_and", "logical_or", "logical_not", DOT4),
 )
 """The functions of `te` that take elements and give one."""
 
@@ -322,6 +323,8 @@ def binary(op: str, a: ExprLike, b: ExprLike) -> Expr:
         raise ExpressionError(f"{op} of `{ea}` and `{eb}` needs floats, got {dtype}; use // or te.cast")
     if op in ("floordiv", "mod") and not is_int(dtype):
         raise ExpressionError(f"{op} of `{ea}` and `{eb}` needs integers, got {dtype}; use te.floor(a / b)")
+    if op == DOT4 and dtype != "int32":
+        raise ExpressionError(f"{op} of `{ea}` and `{eb}` needs words of four bytes as int32, got {dtype}")
     return Binary("bool" if op in COMPARISONS else dtype, op, ea, eb)
 
 

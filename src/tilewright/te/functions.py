@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.errors import ExpressionError
-from tilewright.te.expr import Axis, Expr, ExprLike, as_expr, binary, check_reduce_axes, reduce, unary
+from tilewright.te.expr import DOT4, Axis, Expr, ExprLike, as_expr, binary, check_reduce_axes, reduce, unary
 
 
 def sum(value: ExprLike, axis: Axis | Sequence[Axis]) -> Expr:
@@ -176,6 +176,21 @@ def maximum(a: ExprLike, b: ExprLike) -> Expr:
 def minimum(a: ExprLike, b: ExprLike) -> Expr:
     """The smaller of two values; NaN if either is NaN. Over a reduce axis: `min`."""
     return binary("min", a, b)
+
+
+def dot4(a: ExprLike, b: ExprLike) -> Expr:
+    """The sum of four products of bytes: those of the word `a`, unsigned, with those of the word `b`, signed.
+
+    A word is an int32 that holds four neighbouring elements of uint8 or int8, the first in its lowest byte. Summed over
+    words, this is one instruction for each vector of them where the target has it.
+
+    >>> from tilewright import te
+    >>> A, B = te.placeholder((5, 16), "int32", "A"), te.placeholder((16, 7), "int32", "B")
+    >>> k = te.reduce_axis(16, name="k")
+    >>> te.compute((5, 7), lambda i, j: te.sum(te.dot4(A[i, k], B[k, j]), axis=k), name="C")
+    <Tensor C[i, j] = sum(dot4(A[i, k], B[k, j]), axis=[k])>
+    """
+    return binary(DOT4, a, b)
 
 
 def floordiv(a: ExprLike, b: ExprLike) -> Expr:

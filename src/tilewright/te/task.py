@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import ExpressionError
-from tilewright.te.expr import FLOAT_FUNCTIONS, Binary, Expr, Read, Reduce, Unary
+from tilewright.te.expr import DOT4, FLOAT_FUNCTIONS, Binary, Expr, Read, Reduce, Unary
 from tilewright.te.structure import structural_hash, topological_order
 from tilewright.te.tensor import Tensor
 from tilewright.te.transform import children
@@ -16,6 +16,7 @@ from tilewright.te.transform import children
 _COUNTED = frozenset(
     ("add", "sub", "mul", "div", "floordiv", "mod", "pow", "max", "min", "neg", "abs", *FLOAT_FUNCTIONS)
 )
+_OPERATIONS_OF_DOT4 = 7
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -174,7 +175,8 @@ def _operations(body: Expr) -> int:
         # Indices are addresses, not arithmetic on elements; every operand is walked, to count what it does.
         operands = [] if isinstance(e, Read) else [go(x) for x in children(e)]
         result = isinstance(e, Read) or any(operands)
-        count += result and isinstance(e, Binary | Unary) and e.op in _COUNTED
+        if result and isinstance(e, Binary | Unary):
+            count += _OPERATIONS_OF_DOT4 if e.op == DOT4 else e.op in _COUNTED
         touches[id(e)] = result
         return result
 

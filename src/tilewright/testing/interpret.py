@@ -333,6 +333,11 @@ def _combine_arg(op: str) -> Callable[[list[Any], list[Any]], list[Any]]:
     return combine
 
 
+def _dot4(a: Any, b: Any) -> Any:
+    unsigned, signed = (np.array([word], np.int32).view(dtype) for word, dtype in ((a, np.uint8), (b, np.int8)))
+    return np.int32(np.dot(unsigned.astype(np.int32), signed.astype(np.int32)))
+
+
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
 }  # fmt: skip
@@ -349,6 +354,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "min": _smaller,
     "and": lambda a, b: a and b,
     "or": lambda a, b: a or b,
+    "dot4": _dot4,
 }
 
 _UNARY: dict[str, Callable[[Any], Any]] = {

@@ -104,6 +104,8 @@ class Importer:
 
     def _fold(self, node: Node, output_types: tuple[TensorType | None, ...]) -> bool:
         """Make constants of the outputs of a node, if they are known ahead."""
+        if node.op == "DequantizeLinear":
+            return False  # a pass may want the integers
         folded = fold(node, self.types, self.constants, output_types)
         if folded is None:
             return False

@@ -16,6 +16,7 @@ from tilewright.graph.passes.dead_code import remove_dead_code
 from tilewright.graph.passes.flattened_weights import permute_weight_rows
 from tilewright.graph.passes.hoisting import hoist_arithmetic
 from tilewright.graph.passes.identities import drop_identities
+from tilewright.graph.passes.integer_products import use_integer_products
 from tilewright.graph.passes.layer_norm import recognize_layer_norm
 from tilewright.graph.passes.pads import merge_pads
 from tilewright.graph.passes.reshapes import merge_movements
@@ -34,6 +35,7 @@ LAST_PASSES: tuple[Pass, ...] = (split_into_slices, reshape_before_slices, hoist
 PASSES: tuple[Pass, ...] = (
     remove_dead_code,
     drop_identities,
+    use_integer_products,
     canonicalize,
     fold_constants,
     share_subexpressions,

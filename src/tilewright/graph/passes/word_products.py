@@ -1,0 +1,112 @@
+"""Products of bytes, as nodes of our own: data four bytes a word along the channels, weights packed to match."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.graph.passes.editor import Editor
+from tilewright.graph.passes.layout import to_channels_first, to_channels_last, transposed
+from tilewright.graph.passes.quantization import Floats, QuantizedWeights
+from tilewright.graph.types import expressed_types
+from tilewright.operators import OWN, Node, NotCompilableError, TensorType
+from tilewright.operators.words import BYTES
+
+# Up to so many products of bytes a sum of floats is exact.
+_MOST_EXACT = (1 << 24) // (255 * 128)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The sums of a product of bytes as they are, and for each channel what a zero point of 1 would add to them."""
+
+    sums: str
+    corrections: Floats
+
+
+def add_convolution(editor: Editor, node: Node, data: str, zero: int, weights: QuantizedWeights) -> Sums | None:
+    """The sums of a Conv of bytes, with `zero` around them; None where there is no kernel for it."""
+    values = weights.values
+    if values.ndim < 3 or (weights.scales.size > 1 and weights.axis != 0) or not _are_bytes(values):
+        return None
+    group = cast(int, node.attributes.get("group", 1))
+    num_inputs, rank = values.shape[1], values.ndim
+    source = editor.add_transpose(data, to_channels_last(rank), like=node)
+    filters = np.transpose(values, (*range(2, rank), 1, 0))
+    attributes = dict(node.attributes) | {"zero": zero}
+    if group > 1 and num_inputs == 1 and np.prod(values.shape[2:]) <= _MOST_EXACT:
+        op, dtype, packed = "ConvBytes", "float32", filters.astype(np.float32)
+    elif group == 1 or num_inputs % BYTES == 0:
+        op, dtype = "ConvWords", "int32"
+        source = _words(editor, source, node)
+        packed = _packed(filters, rank - 2)
+    else:
+        return None
+    result = editor.type(node.outputs[0])
+    type_ = TensorType(dtype, transposed(result, to_channels_last(rank)).shape)
+    sums = _add(editor, op, [source, editor.constant(packed, node.inputs[1])], type_, attributes, node)
+    if sums is None:
+        return None
+    moved = editor.add_transpose(sums, to_channels_first(rank), like=node)
+    return Sums(moved, values.reshape(values.shape[0], -1).sum(axis=1).astype(np.float64))
+
+
+def add_product(editor: Editor, node: Node, data: str, weights: QuantizedWeights) -> Sums | None:
+    """The sums of a MatMul, or of a Gemm that is one with a bias."""
+    values, attributes = weights.values, node.attributes
+    is_plain = all(attributes.get(name, 1.0) == 1.0 for name in ("alpha", "beta")) and not attributes.get("transA", 0)
+    if values.ndim != 2 or not is_plain or not _are_bytes(values):
+        return None
+    columns = 0 if attributes.get("transB", 0) else 1
+    if (weights.scales.size > 1 and weights.axis != columns) or len(editor.type(data).shape) < 2:
+        return None
+    matrix = values.T if columns == 0 else values
+    packed = editor.constant(_packed(matrix, 0), node.inputs[1])
+    type_ = TensorType("int32", editor.type(node.outputs[0]).shape)
+    sums = _add(editor, "MatMulWords", [_words(editor, data, node), packed], type_, {}, node)
+    return None if sums is None else Sums(sums, matrix.sum(axis=0).astype(np.float64))
+
+
+def _add(
+    editor: Editor, op: str, inputs: list[str], type_: TensorType, attributes: dict[str, Any], like: Node
+) -> str | None:
+    """Add a node of our own, if it gives what it should."""
+    node = Node(op, tuple(inputs), ("result",), attributes, domain=OWN)
+    try:
+        if expressed_types(node, editor.types, editor.constants) != (type_,):
+            return None
+    except NotCompilableError:
+        return None
+    return editor.add(op, inputs, type_, attributes, like=like, domain=OWN)
+
+
+def _words(editor: Editor, name: str, like: Node) -> str:
+    """Bytes as words along their last axis, with bytes added that make it whole; weights are zero there."""
+    known = editor.type(name)
+    missing = -known.shape[-1] % BYTES
+    if missing:
+        amounts = np.array([0] * (2 * len(known.shape) - 1) + [missing], np.int64)
+        known = TensorType(known.dtype, (*known.shape[:-1], known.shape[-1] + missing))
+        name = editor.add("Pad", [name, editor.constant(amounts, "pads")], known, like=like, opset=13)
+    type_ = TensorType("int32", (*known.shape[:-1], known.shape[-1] // BYTES))
+    return editor.add("Words", [name], type_, like=like, domain=OWN)
+
+
+def _packed(values: npt.NDArray[np.integer], axis: int) -> npt.NDArray[np.int32]:
+    """Signed bytes as words along an axis, filled up with zeros.
+
+    >>> _packed(np.array([[1, 2], [0, 0], [0, 0]]), 0)
+    array([[1, 2]], dtype=int32)
+    """
+    missing = -values.shape[axis] % BYTES
+    filled = np.pad(values, [(0, missing if n == axis else 0) for n in range(values.ndim)])
+    last = np.moveaxis(filled.astype(np.int8), axis, -1)
+    words = np.ascontiguousarray(last).view("<i4").astype(np.int32)
+    return np.ascontiguousarray(np.moveaxis(words, -1, axis))
+
+
+def _are_bytes(values: npt.NDArray[np.integer]) -> bool:
+    return bool(values.size) and int(values.min()) >= -128 and int(values.max()) <= 127
