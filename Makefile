@@ -60,10 +60,10 @@ demo: $(INSTALLED)
 
 test: $(DEVELOP) cross-tools
 	@if $(HAVE_CROSS); then \
-	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup; \
+	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadscope; \
 	else \
 	  echo "not run: tests marked qemu (they need the Debian packages $(CROSS_PACKAGES))"; \
-	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup -m "not qemu"; \
+	  set -x; $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadscope -m "not qemu"; \
 	fi
 
 lint: $(DEVELOP)

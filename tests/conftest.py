@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -12,8 +13,10 @@ from tilewright.graph.verify import verifying
 
 # What somebody measured of this machine changes no test, nor the processes that tests start.
 os.environ["TILEWRIGHT_CALIBRATION"] = ""
-# Nor does what was compiled for cost models, which tests do not leave behind either.
-os.environ["TILEWRIGHT_CACHE"] = ""
+# Networks of cost models are compiled once for all processes of a test run, and nothing of them is left behind.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _cache = tempfile.TemporaryDirectory(prefix="tilewright-tests-")
+    os.environ["TILEWRIGHT_CACHE"] = _cache.name
 
 _TOLERANT = ("tilewright.space.derivation", "tilewright.deploy.kernel_workers")
 

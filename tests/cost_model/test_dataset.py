@@ -133,3 +133,9 @@ def test_some_programs_of_a_log_are_a_group() -> None:
     assert (some.subject, some.task_hash) == (group.subject, "2f" * 16)
     encoder = PrimitiveEncoder()
     np.testing.assert_array_equal(some.encoded(encoder), group.encoded(encoder)[[2, 0]])
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan])
+def test_a_latency_that_cannot_be_is_refused_when_it_is_given(wrong: float) -> None:
+    with pytest.raises(UsageError, match=f"a latency is above 0, or infinite for a failure, got {wrong}"):
+        Measured(programs(GEMM[0], 2), times(1.0, wrong))

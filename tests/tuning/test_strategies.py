@@ -12,8 +12,7 @@ import pytest
 from tests.tuning.fake_measurer import FakeMeasurer, measurement_of
 from tilewright.measure import Measurement
 from tilewright.schedule import Trace
-from tilewright.search import STRATEGIES, RandomSearch
-from tilewright.space import Candidate
+from tilewright.search import STRATEGIES, RandomSearch, Told
 from tilewright.target import Target
 from tilewright.tuning.tuner import tune
 from tilewright.workloads import parse
@@ -48,15 +47,8 @@ class Listening(RandomSearch):
     def prepare(self) -> None:
         self.told = HEARD
 
-    def tell(
-        self,
-        candidates: Sequence[Candidate],
-        latencies_s: Sequence[float | None],
-        runs_s: Sequence[Sequence[float]] | None = None,
-    ) -> None:
-        super().tell(candidates, latencies_s, runs_s)
-        assert runs_s is not None
-        self.told += runs_s
+    def learn(self, told: Sequence[Told]) -> None:
+        self.told += [each.runs_s for each in told]
 
 
 HEARD: list[Sequence[float]] = []

@@ -74,6 +74,9 @@ class Measured(Group):
                 f"each of the {len(self.population)} programs has a latency, got an array of shape "
                 f"{self.latencies_s.shape}; give one number for each"
             )
+        wrong = self.latencies_s[~(self.latencies_s > 0)]
+        if len(wrong):
+            raise UsageError(f"a latency is above 0, or infinite for a failure, got {wrong[0]} among the measured ones")
 
     @property
     def task_hash(self) -> str:

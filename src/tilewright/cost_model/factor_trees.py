@@ -134,8 +134,11 @@ class FactorTrees(CostModel):
     def _state(self) -> dict[str, NDArray[Any]]:
         if self.forest_ is None or self.hardware_ is None:
             return {}
-        hardware = {"hardware": self.hardware_, "hardware_names": names_array(_DEVICE_COLUMNS)}
-        return hardware | self.forest_.to_arrays(_COLUMNS)
+        return {
+            "hardware": self.hardware_,
+            "hardware_names": names_array(_DEVICE_COLUMNS),
+            **self.forest_.to_arrays(_COLUMNS),
+        }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         if not arrays:

@@ -1,7 +1,7 @@
 """Search strategies: they choose which candidates are measured next."""
 
 from tilewright.search.annealing import SimulatedAnnealing
-from tilewright.search.base import Scorer, SearchStrategy
+from tilewright.search.base import Scorer, SearchStrategy, Told
 from tilewright.search.best import Best
 from tilewright.search.coordinate_descent import CoordinateDescent
 from tilewright.search.diversity import choose_diverse
@@ -27,6 +27,7 @@ __all__ = [
     "SearchStrategy",
     "SimulatedAnnealing",
     "TPESearch",
+    "Told",
     "choose_diverse",
     "find_strategy",
     "load_strategy",

@@ -28,6 +28,17 @@ _MAX_ENUMERATED = 2**14
 _Strategy = TypeVar("_Strategy", bound="SearchStrategy")
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of a candidate that was measured."""
+
+    candidate: Candidate
+    latency_s: float | None
+    """None where it failed."""
+    runs_s: tuple[float, ...] = ()
+    """The single runs, if they are known."""
+
+
 @dataclass(kw_only=True, eq=False)
 class SearchStrategy(ABC):
     """Chooses what to measure next. A candidate is never given twice, nor one that was told already.
@@ -72,15 +83,19 @@ class SearchStrategy(ABC):
         runs_s: Sequence[Sequence[float]] | None = None,
     ) -> None:
         """What the candidates measured; None for one that failed. `runs_s` has the single runs of each, if known."""
-        for candidate, latency_s in zip(candidates, latencies_s, strict=True):
+        all_runs_s = [()] * len(candidates) if runs_s is None else runs_s
+        told: list[Told] = []
+        for candidate, latency_s, own_s in zip(candidates, latencies_s, all_runs_s, strict=True):
             if candidate.sketch not in self.sketches:
                 raise UsageError(
                     f"a search is told of candidates of its sketches, got one of {candidate.sketch!r}; add it"
                 )
-            self.seen.add(candidate)
-            if latency_s is not None and math.isfinite(latency_s):
-                self.measured.append((candidate, latency_s))
+            ran = latency_s is not None and math.isfinite(latency_s)
+            told.append(Told(candidate, latency_s if ran else None, tuple(own_s)))
+        self.seen.update(candidates)
+        self.measured += [(each.candidate, each.latency_s) for each in told if each.latency_s is not None]
         self.measured.sort(key=lambda item: item[1])
+        self.learn(told)
 
     def add(self, sketch: Sketch) -> None:
         """Search one more sketch."""
@@ -90,6 +105,9 @@ class SearchStrategy(ABC):
 
     def prepare(self) -> None:  # noqa: B027 - most have nothing to do
         """Set up what this kind of search remembers from round to round."""
+
+    def learn(self, told: Sequence[Told]) -> None:  # noqa: B027 - most look at what was measured when they are asked
+        """Take up what came of candidates, which are among the seen and measured ones already."""
 
     def random_legal(self, sketch: Sketch, n: int) -> Population:
         """Up to `n` different legal random candidates."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tilewright.search.base import SearchStrategy
+from tilewright.search.base import SearchStrategy, Told
 from tilewright.search.operators import mutate
 from tilewright.search.options import share
 from tilewright.search.points import Points, kinds
@@ -55,16 +54,9 @@ class CoordinateDescent(SearchStrategy):
         self._open.update(found)
         return found + self._starts(n - len(found))
 
-    def tell(
-        self,
-        candidates: Sequence[Candidate],
-        latencies_s: Sequence[float | None],
-        runs_s: Sequence[Sequence[float]] | None = None,
-    ) -> None:
-        super().tell(candidates, latencies_s, runs_s)
-        self._open.difference_update(candidates)
-        told = zip(candidates, latencies_s, runs_s or [()] * len(candidates), strict=True)
-        ran = [_Measured(c, s, tuple(runs)) for c, s, runs in told if s is not None and math.isfinite(s)]
+    def learn(self, told: Sequence[Told]) -> None:
+        self._open.difference_update(each.candidate for each in told)
+        ran = [_Measured(each.candidate, each.latency_s, each.runs_s) for each in told if each.latency_s is not None]
         fastest = min(ran, key=lambda measured: measured.latency_s, default=None)
         if fastest is not None and self._is_better(fastest):
             self._go_to(fastest)

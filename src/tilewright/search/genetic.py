@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tilewright.search.base import FloatArray, SearchStrategy
+from tilewright.search.base import FloatArray, SearchStrategy, Told
 from tilewright.search.operators import change_sketch, random_rows
 from tilewright.search.options import share, whole
 from tilewright.search.points import IntArray, Points, kinds
@@ -49,16 +49,9 @@ class GeneticSearch(SearchStrategy):
             self._generation = self._children()
         return found + self.random_new(n - len(found))
 
-    def tell(
-        self,
-        candidates: Sequence[Candidate],
-        latencies_s: Sequence[float | None],
-        runs_s: Sequence[Sequence[float]] | None = None,
-    ) -> None:
-        super().tell(candidates, latencies_s, runs_s)
-        ran = dict(self.measured)
-        told = self._fitness | {c: 1 / ran[c] for c in candidates if c in ran and ran[c] > 0}
-        self._fitness = dict(list(told.items())[-self.population :])
+    def learn(self, told: Sequence[Told]) -> None:
+        fitness = self._fitness | {each.candidate: 1 / each.latency_s for each in told if each.latency_s}
+        self._fitness = dict(list(fitness.items())[-self.population :])
 
     def _children(self) -> list[Candidate]:
         """A generation, without those that are illegal."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewright.errors import UsageError
-from tilewright.search.base import SearchStrategy
+from tilewright.search.base import SearchStrategy, Told
 from tilewright.search.options import whole
 from tilewright.search.points import IntArray, Points
 from tilewright.space import Candidate, Knob, Sketch
@@ -68,16 +68,9 @@ class TPESearch(SearchStrategy):
             found += new
         return found + self.random_new(n - len(found))
 
-    def tell(
-        self,
-        candidates: Sequence[Candidate],
-        latencies_s: Sequence[float | None],
-        runs_s: Sequence[Sequence[float]] | None = None,
-    ) -> None:
-        super().tell(candidates, latencies_s, runs_s)
-        ran = dict(self.measured)
-        for candidate in candidates:
-            self._note(candidate, ran.get(candidate))
+    def learn(self, told: Sequence[Told]) -> None:
+        for each in told:
+            self._note(each.candidate, each.latency_s)
 
     def _suggested_new(self, n: int) -> list[Candidate]:
         """Up to `n` legal ones of as many suggestions."""

@@ -114,7 +114,10 @@ def test_tlp_as_published_has_as_many_weights() -> None:
 
 
 def test_tlp_as_published_is_blind_to_the_order_of_primitives_and_tlp_is_not() -> None:
-    published, ours = fitted(PublishedTlp(width=32, num_heads=2, epochs=1)), fitted(Tlp(width=32, epochs=1, seed=1))
+    published, ours = (
+        fitted(PublishedTlp(width=16, num_heads=2, epochs=1)),
+        fitted(Tlp(width=16, num_heads=2, epochs=1, seed=1)),
+    )
     values = encoded(published)
     np.testing.assert_allclose(published.score(values[:, ::-1].copy()), published.score(values), rtol=1e-4)
     values = encoded(ours)
@@ -139,7 +142,7 @@ def test_networks_of_half_the_width_have_about_a_quarter_of_the_weights() -> Non
 
 
 def test_tokens_that_no_table_has_do_not_leave_it() -> None:
-    model = fitted(Tlp(width=8, num_heads=2, epochs=1))
+    model = fitted(Tlp(width=16, num_heads=2, epochs=1))
     values = encoded(model)
     values[:, :, Tlp().encoder.token_columns] = 1e9
     assert np.isfinite(model.score(values)).all()
@@ -170,7 +173,7 @@ except UsageError as error:
 @pytest.mark.parametrize("name", ["mlp", "tlp"])
 def test_prediction_needs_no_torch_and_training_says_that_it_does(name: str, tmp_path: Path) -> None:
     options = {"num_heads": 2} if name == "tlp" else {}
-    model = create(name, width=8, epochs=1, **options)
+    model = create(name, width=16, epochs=1, **options)
     assert isinstance(model, NeuralModel)
     values = encoded(fitted(model))
     model.save(tmp_path / "model.npz")

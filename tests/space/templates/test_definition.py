@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -299,3 +300,14 @@ def test_too_many_structures_end_even_where_none_is_legal() -> None:
 
     with pytest.raises(UsageError, match="has more than 1024 structures"):
         illegal.sketches(product(2, 2, 2), OPTIONS)
+
+
+def test_a_function_of_which_nothing_would_run_is_refused() -> None:
+    def yielding(s: tw.Schedule, knobs: Knobs) -> Iterator[int]:
+        yield 1
+
+    async def awaited(s: tw.Schedule, knobs: Knobs) -> None: ...
+
+    for function in (yielding, awaited):
+        with pytest.raises(UsageError, match=f"{function.__name__} has a yield in it or is async"):
+            template(function)

@@ -74,6 +74,11 @@ class Template:
             raise UsageError(
                 f"a template is a function of two arguments, as in def {self.name}(s, knobs); this one is not: {error}"
             ) from None
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise UsageError(
+                f"a template is a function that is run when it is called, and {self.name} has a yield in it or is "
+                f"async: nothing of it would happen; write def {self.name}(s, knobs) without either"
+            )
         update_wrapper(self, function)
 
     def __call__(self, s: Schedule, knobs: Knobs) -> object:
