@@ -35,7 +35,7 @@ help:
 	@echo "                     LOGS= adds the table of logs of other tools"
 	@echo "make pretrained  train the cost model that ships, on DATA=$(DATA)"
 	@echo "make bench-importing how long models of 100,000 nodes take to import; minutes"
-	@echo "make bench-fleet trials a second of a fleet, by its devices; its overhead and its memory; a quarter of an hour"
+	@echo "make bench-fleet trials a second of a fleet, by its devices; overhead, memory, networks, faults; three quarters of an hour"
 	@echo "make fuzz    random schedules, graphs and damaged files for SECONDS=$(SECONDS)"
 	@echo "make qemu    only the tests that run aarch64 code"
 	@echo "make hooks   install the pre-commit hooks"

@@ -459,10 +459,12 @@ def tune_network_for(
 ) -> dict[str, TunedNetwork]:
     """Tune a network for several kinds of devices at once, each of them measured by its own measurer.
 
-    As `tune_network`, with so many trials for each; the records are in one file, by their targets. `on_progress` is
-    told which device it is of. What comes before and after the trials is done for one device after the other.
+    As `tune_network`, with so many trials for each; the records are in one file, by their targets. What one device
+    measures of a task, the cost models of the others learn from. `on_progress` is told which device it is of. What
+    comes before and after the trials is done for one device after the other.
     """
     from tilewright.measure import Context
+    from tilewright.tuning.shared import SharedTrials
     from tilewright.tuning.task_scheduler import Network, TaskScheduler
 
     _check_effort(trials, budget_s)
@@ -472,6 +474,7 @@ def tune_network_for(
         for device, measurer in measurers.items()
     }
     report = on_progress or (lambda device, progress: None)
+    shared = SharedTrials()
 
     def tune_one(device: str, path: str | os.PathLike[str]) -> NetworksResult:
         job, measurer = jobs[device], measurers[device]
@@ -483,6 +486,7 @@ def tune_network_for(
             search=search,
             cost_model=cost_model,
             exact=exact,
+            shared=shared,
         )
         told = partial(report, device)
         return scheduler.tune(trials, records=path, budget_s=budget_s, measurer=measurer, on_progress=told)

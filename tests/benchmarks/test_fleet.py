@@ -7,7 +7,9 @@ import json
 import pytest
 
 from benchmarks import fleet
-from benchmarks.fleet import Memory, Overhead, Scale
+from benchmarks.fleet import Found, Memory, Overhead, Scale
+from benchmarks.fleet_faults import Fault
+from benchmarks.fleet_networks import Foreign, Together
 
 
 @pytest.mark.parametrize(
@@ -24,11 +26,41 @@ def test_the_overhead_is_what_is_missing_to_the_local_rate() -> None:
     assert not Overhead(8.9, 10.0).is_passed
 
 
+@pytest.mark.parametrize(
+    ("fault", "is_passed"),
+    [
+        (Fault("a", 10, 10, 480, 0, 0, 0, 3, 10), True),
+        (Fault("a", 10, 10, 480, 1, 0, 0, 3, 10), False),
+        (Fault("a", 10, 10, 480, 0, 1, 0, 3, 10), False),
+        (Fault("a", 10, 10, 480, 0, 0, 0, 3, 9), False),
+        (Fault("a", 10, 9, 480, 0, 0, 0, 3, 10), False),  # once there was nobody to hit
+    ],
+)
+def test_of_a_fault_nothing_is_lost_and_all_ends(fault: Fault, is_passed: bool) -> None:
+    assert fault.is_passed is is_passed
+
+
+def test_devices_that_are_tuned_together_are_five_percent_slower_at_most() -> None:
+    assert Together("a", 150, 30.0, 20.9, 20.0).is_passed
+    assert not Together("a", 150, 30.0, 21.1, 20.0).is_passed
+
+
 def test_tables_and_json_have_all_that_was_measured() -> None:
-    found = [Scale(4, 39.0, 40.0)], [Overhead(8.0, 10.0)], [Memory(1000, 200.0, 60.0)]
-    text = fleet.as_table(*found)
-    assert all(word in text for word in ("0.97", "20.0 %", "FAIL", "1,000", "200 MB"))
-    content = json.loads(fleet.as_json(*found))
+    found = Found(
+        scales=[Scale(4, 39.0, 40.0)],
+        overheads=[Overhead(8.0, 10.0)],
+        memories=[Memory(1000, 200.0, 60.0)],
+        togethers=[Together("haswell", 150, 30.0, 20.0, 20.0)],
+        foreigns=[Foreign("zoo:resnet18", 0, 0, 1.0, "qemu-aarch64 not installed")],
+        faults=[Fault("node killed", 10, 90, 480, 0, 0, 0, 3, 10, 12.0)],
+    )
+    text = fleet.as_table(found)
+    words = ("0.97", "20.0 %", "FAIL", "1,000", "200 MB", "haswell", "+0.0 %", "NOT RUN", "node killed")
+    assert all(word in text for word in words)
+    content = json.loads(fleet.as_json(found))
     assert content["scales"][0]["status"] == "pass"
     assert content["overheads"][0]["status"] == "fail"
     assert content["memories"][0]["num_trials"] == 1000
+    assert content["togethers"][0]["share"] == 0
+    assert content["faults"][0]["num_programs"] == 480
+    assert not found.are_passed

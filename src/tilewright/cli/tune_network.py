@@ -103,6 +103,8 @@ def _tune_for_kinds(arguments: argparse.Namespace, kinds: list[list[DeviceInfo]]
 
     if arguments.objective not in (None, "f1"):
         raise UsageError(f"--objective {arguments.objective} is for devices of one kind; name them with --devices")
+    if arguments.prior:
+        raise UsageError("--prior is for devices of one kind; name them with --devices")
     display = KindsDisplay()
     try:
         with fleet.fleets_of_kinds(arguments, kinds, display.say) as fleets:

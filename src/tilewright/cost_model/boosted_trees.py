@@ -24,6 +24,7 @@ from tilewright.cost_model.tree_objectives import (
     SquaredInLists,
     by_statement,
 )
+from tilewright.cost_model.views import DeviceInRows
 from tilewright.errors import UsageError
 from tilewright.features import ESTIMATE, Encoder, StatementEncoder, create_encoder
 
@@ -49,7 +50,8 @@ class BoostedTrees(CostModel):
     name: ClassVar[str] = "boosted-trees"
 
     features: str = StatementEncoder.name
-    """The name of the encoder that they read, such as loop-context, curves or knobs."""
+    """The name of the encoder that they read, such as loop-context, curves or knobs. With "+hardware" each row also has
+    the numbers of the device, so that trees learn from several devices at once."""
     objective: str = SQUARED
     """"squared" error of throughput, or "rank"."""
     residual: bool = False
@@ -96,6 +98,7 @@ class BoostedTrees(CostModel):
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         self._check(examples)
+        examples = self._with_device(examples)
         self.base_, self.slope_ = 0.0, 0.0
         if self.residual:
             self.slope_ = self._objective_in_lists(examples).slope(_analytical(examples))
@@ -113,7 +116,11 @@ class BoostedTrees(CostModel):
         self.num_updates_ += 1
         if len(examples) > self.max_update_programs:
             examples = examples.select(self._sample(len(examples)))
-        self._boost(examples, self.num_update_trees)
+        self._boost(self._with_device(examples), self.num_update_trees)
+
+    def _with_device(self, examples: Examples) -> Examples:
+        device = DeviceInRows.of(self.encoder)
+        return examples if device is None else device.examples(examples)
 
     def _is_outgrown_by(self, examples: Examples, forest: Forest) -> bool:
         """Also when the added trees have become as many as the first ones: predicting takes time for each."""
@@ -178,6 +185,9 @@ class BoostedTrees(CostModel):
 
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.forest_ is not None
+        device = DeviceInRows.of(self.encoder)
+        if device is not None:
+            values = device.values(values)
         num_candidates, num_statements, num_features = values.shape
         scores = self.forest_.score(values.reshape(-1, num_features))
         totals: Floats = scores.reshape(num_candidates, num_statements).sum(axis=1, dtype=np.float64) + self.base_

@@ -160,10 +160,14 @@ class Dataset:
         return sum(int(np.isfinite(group.latencies_s).sum()) for group in self.groups)
 
     def with_trials(
-        self, candidates: Sequence[Candidate], latencies_s: Sequence[float | None], context: str = WARM
+        self,
+        candidates: Sequence[Candidate],
+        latencies_s: Sequence[float | None],
+        context: str = WARM,
+        device: str = "",
     ) -> Dataset:
         """The dataset with more programs; None is the latency of a failure."""
-        return Dataset((*self.groups, *_grouped(candidates, latencies_s, context)))
+        return Dataset((*self.groups, *_grouped(candidates, latencies_s, context, device)))
 
     def encoded(self, encoder: Encoder) -> Examples:
         """What a model with this encoder learns from. Labels are relative to the best of each subject."""
@@ -181,7 +185,9 @@ def _selected(number: Extent, programs: NDArray[np.int64]) -> Extent:
     return number[programs] if isinstance(number, np.ndarray) else number
 
 
-def _grouped(candidates: Sequence[Candidate], latencies_s: Sequence[float | None], context: str) -> Iterable[Measured]:
+def _grouped(
+    candidates: Sequence[Candidate], latencies_s: Sequence[float | None], context: str, device: str
+) -> Iterable[Measured]:
     for sketch in dict.fromkeys(candidate.sketch for candidate in candidates):
         mine = [n for n, candidate in enumerate(candidates) if candidate.sketch is sketch]
         times = [latencies_s[n] for n in mine]
@@ -189,4 +195,5 @@ def _grouped(candidates: Sequence[Candidate], latencies_s: Sequence[float | None
             Population.of([candidates[n] for n in mine]),
             np.array([np.inf if latency_s is None else latency_s for latency_s in times]),
             context,
+            device,
         )

@@ -18,7 +18,7 @@ from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.views import View, joined_encoder
 from tilewright.errors import UsageError
-from tilewright.features import Encoder
+from tilewright.features import Encoder, HardwareEncoder
 
 Floats = NDArray[np.float64]
 _GLOBAL, _LOCAL = "global:", "local:"
@@ -54,6 +54,10 @@ class ResidualModel(CostModel):
     num_folds: int = 4
     folds_of: str = "programs"
     """What is left out together, to see whether the local model predicts it: "programs", or all those of "tasks"."""
+    device: str = ""
+    """The device that it ranks programs for, where it learns from several; the others teach the local model alone."""
+    others_weight: float = 0.25
+    """How much a program of another device says of whether to believe the local model; its own say 1."""
     seed: int = 0
     """Of the local model, if it has one."""
 
@@ -81,6 +85,21 @@ class ResidualModel(CostModel):
         made.global_ = self.global_
         made.local_ = copy.deepcopy(self.local_, memo)
         made.slope_, made.share_, made.tasks_ = self.slope_, self.share_, self.tasks_
+        return made
+
+    def on_device(self, device: str) -> ResidualModel:
+        """The same for a device of that name."""
+        made = copy.deepcopy(self)
+        made.device = device
+        made.global_ = self.base.on_device(device)
+        return made
+
+    def reading_devices(self) -> ResidualModel:
+        """One that has learned nothing yet, whose local model reads the device beside what it reads now."""
+        made = self.over_another(self.base)
+        features = str(_create(self.local_model, self.local_options).options.get("features", ""))
+        if features and HardwareEncoder.name not in features.split("+"):
+            made.local_options = self.local_options | {"features": f"{features}+{HardwareEncoder.name}"}
         return made
 
     @property
@@ -116,16 +135,18 @@ class ResidualModel(CostModel):
         own = View.of(self.base.encoder, self.encoder).examples(examples)
         known = _scores_of(self.base, own, np.arange(len(own)))
         is_slow = examples.labels <= self.least_label
+        is_own = self._is_own(examples)
         measured = np.log(np.maximum(examples.labels, self.least_label))
-        self.slope_ = self._regress(*(_centred(x, examples.tasks, ~is_slow)[~is_slow] for x in (known, measured)))
-        remainder = _centred(measured - self.slope_ * known, examples.tasks, ~is_slow)
+        slopes = self._slopes(known, measured, ~is_slow, examples, is_own)
+        self.slope_ = float(slopes[is_own][0])
+        remainder = _centred(measured - slopes * known, examples.tasks, ~is_slow)
         # Of a slow program it is only known that it is no faster: a score below that is not wrong.
         remainder = np.where(is_slow, np.minimum(remainder, 0), remainder)
         local = View.of(self._new_local().encoder, self.encoder).examples(examples)
         if len(np.unique(measured[~is_slow])) < 2:
             remainder = np.zeros(len(examples))  # one speed says nothing of what makes programs differ
         local = replace(local, labels=remainder)
-        self.share_ = self._believed(local)
+        self.share_ = self._believed(local, np.where(is_own, 1.0, self.others_weight))
         self.local_ = self._fitted_local(local) if self.share_ > 0 else None
 
     def _check_fitted(self) -> None:
@@ -143,6 +164,28 @@ class ResidualModel(CostModel):
                 f"{num_columns}; give it programs that this encoder has encoded"
             )
 
+    def _is_own(self, examples: Examples) -> NDArray[np.bool_]:
+        """Which programs are of its device; without any all count alike."""
+        is_own = np.array(examples.device_names)[examples.devices] == self.device
+        return is_own if is_own.any() else np.ones(len(examples), bool)
+
+    def _slopes(
+        self,
+        known: Floats,
+        measured: Floats,
+        counts: NDArray[np.bool_],
+        examples: Examples,
+        is_own: NDArray[np.bool_],
+    ) -> Floats:
+        """For each program that of its device: what a score is worth differs from one to the other."""
+        known, measured = (_centred(values, examples.tasks, counts) for values in (known, measured))
+        group = np.where(is_own, -1, examples.devices)
+        slopes = np.empty(len(known))
+        for number in np.unique(group):
+            mine = group == number
+            slopes[mine] = self._regress(known[mine & counts], measured[mine & counts])
+        return slopes
+
     def _regress(self, known: Floats, measured: Floats) -> float:
         """By how much log throughput changes with the score, near the one that would make both spread alike."""
         if len(known) == 0 or np.ptp(known) == 0 or np.ptp(measured) == 0:
@@ -152,24 +195,24 @@ class ResidualModel(CostModel):
         shrunk = (num * correlation + self.prior_programs) / (num + self.prior_programs)
         return float(max(shrunk, 0.1) * wanted / spread)
 
-    def _believed(self, local: Examples) -> float:
+    def _believed(self, local: Examples, weights: Floats) -> float:
         """The share of the local scores that predicts best what is left out when they are learned."""
         if len(local) < 2 * self.num_folds or np.ptp(local.labels) == 0:
             return 0.0
-        fold, believed = self._folds(local)
+        fold, believed = self._folds(local, float(weights.sum()))
         foreseen = np.empty(len(local))
         for number in range(fold.max() + 1):
             model = self._fitted_local(local.select(np.flatnonzero(fold != number)))
             foreseen[fold == number] = _scores_of(model, local, np.flatnonzero(fold == number))
-        power = float(foreseen @ foreseen)
+        power = float(weights * foreseen @ foreseen)
         if power == 0:
             return 0.0
-        share = float(foreseen @ local.labels) / power
+        share = float(weights * foreseen @ local.labels) / power
         return float(np.clip(share, 0, 1)) * believed
 
-    def _folds(self, local: Examples) -> tuple[NDArray[np.int64], float]:
+    def _folds(self, local: Examples, num_programs: float) -> tuple[NDArray[np.int64], float]:
         """Of each program the part of the data that it is left out with, and how far such few data are believed."""
-        believed = len(local) / (len(local) + self.prior_programs)
+        believed = num_programs / (num_programs + self.prior_programs)
         if self.folds_of == "programs":
             return np.arange(len(local)) % self.num_folds, believed
         if self.folds_of != "tasks":

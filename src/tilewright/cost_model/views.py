@@ -1,4 +1,5 @@
-"""Several encoders at once: one that gives the rows of all, and how to take the rows of each out of its arrays."""
+"""Several encoders at once: one that gives the rows of all, how to take the rows of each out of its arrays, and how to
+have the numbers of the device in every row."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
-from tilewright.features import Encoder, JoinedEncoder
+from tilewright.features import Encoder, HardwareEncoder, JoinedEncoder
 
 
 def joined_encoder(encoders: Sequence[Encoder]) -> Encoder:
@@ -76,6 +77,44 @@ class View:
         """Its columns, which are the last axis."""
         parts = [values[..., own] for own in self.columns]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceInRows:
+    """Has the numbers of the device in the other rows of its program, in the place of a row of its own.
+
+    A tree sees one row: so it can tell what a statement costs on one device from what it costs on another.
+    """
+
+    columns: slice
+    """Those of the device."""
+
+    @staticmethod
+    def of(encoder: Encoder) -> DeviceInRows | None:
+        """For what an encoder gives; None where the device is no part of it, or all of it."""
+        parts = _parts(encoder)
+        device = HardwareEncoder()
+        if device not in parts or len(parts) == 1:
+            return None
+        begin = sum(len(part.columns) for part in parts[: parts.index(device)])
+        return DeviceInRows(slice(begin, begin + len(device.columns)))
+
+    def values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Of values[candidate, row, number]; candidates of a sketch have the same rows."""
+        is_device = np.any(values[0, :, self.columns] != 0, axis=1)
+        rows = values[:, ~is_device]
+        rows[:, :, self.columns] = values[:, is_device, self.columns]
+        return rows
+
+    def examples(self, examples: Examples) -> Examples:
+        program = np.repeat(np.arange(len(examples)), examples.num_statements)
+        is_device = np.any(examples.values[:, self.columns] != 0, axis=1)
+        devices = np.zeros((len(examples), self.columns.stop - self.columns.start), np.float32)
+        devices[program[is_device]] = examples.values[is_device, self.columns]
+        rows, own = examples.values[~is_device], program[~is_device]
+        rows[:, self.columns] = devices[own]
+        counts = np.bincount(own, minlength=len(examples))
+        return replace(examples, values=rows, offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
 
 
 def _parts(encoder: Encoder) -> tuple[Encoder, ...]:

@@ -39,6 +39,7 @@ from tilewright.tuning.prior import Prior, PriorSource, read_prior
 from tilewright.tuning.recorded import candidate_of
 from tilewright.tuning.rounds import Round, measure_rounds, measurer_or_local
 from tilewright.tuning.scoring import Scoring
+from tilewright.tuning.shared import SharedTrials
 from tilewright.tuning.untuned import Untuned, search_untuned
 
 ROUND_SIZE = 16
@@ -178,6 +179,7 @@ class Tuner:
         exact: bool = False,
         workload: str = "",
         context: Context = WARM,
+        shared: SharedTrials | None = None,
     ) -> None:
         if not isinstance(task, Task):
             raise UsageError(f"tuning takes a tw.Task(inputs, outputs), got {type(task).__name__}: {task}")
@@ -190,6 +192,8 @@ class Tuner:
         self.template = None if template is None else find_template(template)
         self.sketches = self._space(rules)
         self.scoring = Scoring(find(cost_model, seed), str(self.context))
+        if shared is not None:
+            self.scoring.share(shared, task.hash, f"{threads} threads of {target}")
         self._history = history
         if history is not None:
             history.follow(self.scoring)
@@ -304,8 +308,10 @@ class Tuner:
     def _candidates(self, n: int) -> list[Candidate]:
         """What the strategy asks for; first of all the program of the untuned task, which tuning must not lose to."""
         if self.num_asked:
+            self.scoring.catch_up()
             return self.strategy.ask(n)
         self._take_up_history()
+        self.scoring.catch_up()
         if not self.strategy.uses_scores:
             return self.strategy.ask(n) or self._untuned()
         return [*self._untuned(), *self.strategy.ask(n - 1)]

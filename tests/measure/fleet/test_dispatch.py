@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tilewright.measure.fleet import dispatch
-from tilewright.measure.fleet.dispatch import Best, Dispatcher, Form, Job, StationLostError, job_of
+from tilewright.measure.fleet.dispatch import Dispatcher, StationLostError
+from tilewright.measure.fleet.jobs import Best, Form, Job, jobs_of
 from tilewright.measure.fleet.wire import write_measurement
 from tilewright.measure.measurement import INVALID, OK, RUN_ERROR, Measurement
 
@@ -292,7 +293,7 @@ def test_a_comparison_is_of_one_device_and_leaves_out_what_does_not_compile() ->
             told.dispatcher.join(FakeStation(name), "run", 1)
         traces: list[list[Any]] = [[], ["wrong"], []]
         message = {"setup": "s", "tickets": [4, 5, 6], "traces": traces, "best_latency_s": None, "turns": 3}
-        told.dispatcher.submit(job_of(message))
+        told.dispatcher.submit(jobs_of(message))
         await told.wait_for(3)
         assert {ticket: form["status"] for ticket, form, _ in told.results} == {4: "OK", 5: "INVALID", 6: "OK"}
         assert len({device for _, form, device in told.results if form["status"] == "OK"}) == 1

@@ -9,14 +9,16 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tilewright.cli import main
 from tilewright.errors import UsageError
-from tilewright.measure.fleet import Address, DeviceInfo, DeviceSpec, fleet, pace, simulated, turns
+from tilewright.measure.fleet import Address, DeviceInfo, DeviceSpec, devices, pace, simulated, turns
 from tilewright.measure.fleet.cluster import checked_device_name, ensure_token, find_address, no_cluster
+from tilewright.measure.fleet.link import why_not
 from tilewright.measure.fleet.pace import Clock, Contention
 from tilewright.measure.fleet.simulated import SimulatedStation
 from tilewright.measure.fleet.wire import read_measurement
@@ -149,28 +151,43 @@ def test_a_head_makes_a_secret_that_only_the_user_reads(tmp_path: Path, monkeypa
     assert path.read_text() == token
 
 
+@dataclass
+class Known:
+    """The machines that answered."""
+
+    devices: list[DeviceInfo]
+    strangers: dict[str, str]
+
+
 def info(name: str, target: str | None, num_cores: int = 2) -> DeviceInfo:
     return DeviceInfo(name, target, tuple(range(num_cores)), 1, "host", "boot", "", 0)
 
 
 def test_wrong_names_targets_and_threads_are_errors_that_say_what_there_is() -> None:
-    devices, address = [info("a", HASWELL), info("b", "aarch64"), info("builder", None)], Address("h", 1)
-    assert [device.name for device in fleet._chosen(devices, None, None, address)] == ["a", "b"]
-    assert [device.name for device in fleet._chosen(devices, None, "aarch64", address)] == ["b"]
+    there, address = [info("a", HASWELL), info("b", "aarch64"), info("builder", None)], Address("h", 1)
+    known = Known(there, {})
+    assert [device.name for device in devices.chosen(known, None, None, address)] == ["a", "b"]
+    assert [device.name for device in devices.chosen(known, None, "aarch64", address)] == ["b"]
     with pytest.raises(UsageError, match="the fleet at h:1 has no device 'omega'; it has: a "):
-        fleet._chosen(devices, ["omega"], None, address)
+        devices.chosen(known, ["omega"], None, address)
     with pytest.raises(UsageError, match="has no device for riscv64 among those asked for; it has: a "):
-        fleet._chosen(devices, ["a"], "riscv64", address)
+        devices.chosen(known, ["a"], "riscv64", address)
     with pytest.raises(UsageError, match="the devices are of several kinds: a .*; name those of one kind, or a target"):
-        fleet._target_of(devices[:2], None)
+        devices.target_of(there[:2], None)
     with pytest.raises(UsageError, match="threads is 4, and a measures on 2 cores"):
-        fleet._check_threads(devices[:1], 4)
+        devices.check_threads(there[:1], 4)
+
+
+def test_machines_of_another_version_are_named() -> None:
+    strange = {"old": why_not({"protocol": 1, "version": "0.1"})}
+    with pytest.raises(UsageError, match=r"it has: none; old is not used: it runs tilewright 0.1 with version 1 of"):
+        devices.chosen(Known([], strange), None, None, Address("h", 1))
 
 
 def test_devices_are_alike_with_the_same_code_and_as_many_cores() -> None:
-    assert fleet._are_alike(info("a", HASWELL), info("b", HASWELL))
-    assert not fleet._are_alike(info("a", HASWELL), info("b", HASWELL, num_cores=1))
-    assert not fleet._are_alike(info("a", HASWELL), info("b", "aarch64"))
+    assert devices.are_alike(info("a", HASWELL), info("b", HASWELL))
+    assert not devices.are_alike(info("a", HASWELL), info("b", HASWELL, num_cores=1))
+    assert not devices.are_alike(info("a", HASWELL), info("b", "aarch64"))
 
 
 def test_simulated_devices_answer_one_at_a_time_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
 from typing import Any
 
 import pytest
 
 from tilewright.measure import Context, Measurement, MeasureOptions
 from tilewright.measure.compiler import compile_trace
+from tilewright.measure.fleet.station import DeviceSpec, Station
 from tilewright.measure.fleet.wire import (
     WireError,
     read_built,
@@ -105,3 +108,16 @@ def test_a_measurement_survives(measurement: Measurement) -> None:
 def test_long_errors_are_cut() -> None:
     found = read_measurement(write_measurement(Measurement("RUN_ERROR", error="x" * 10**6)))
     assert len(found.error) == 20_000
+
+
+def test_a_device_refuses_code_for_another_machine_and_for_more_cores_than_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, cores: None)
+    for spec, why in (
+        (DeviceSpec("other", "llvm -mcpu=haswell -l2=3M", (0, 1), 1), "other is for llvm .*, and the program for llvm"),
+        (DeviceSpec("small", str(TARGET), (0,), 1), "small measures on 1 cores, and the program uses 2 threads"),
+        (DeviceSpec("builder", None, (0, 1), 1), "builder is for None"),
+    ):
+        (answer,) = Station(spec.write()).run(write_setup(setup()), [write_built(built())], None, "batch")
+        assert re.match(why, answer["fault"])

@@ -191,7 +191,8 @@ def _check_start(node: Node) -> None:
         raise UsageError(f"a device {name} of a fleet runs here already; name another one with --as, or end it first")
     if node.is_head and node.address.answers:
         raise UsageError(
-            f"{node.address} is in use; join what is there with --address {node.address}, or give --port another one"
+            f"{node.address} is in use; join the fleet that is there with --address {node.address}, or start one at "
+            f"another port with --listen {node.address.host}:PORT"
         )
     if not node.is_head and not node.address.answers:
         raise UsageError(no_cluster(node.address))

@@ -7,18 +7,15 @@ answer to it; what a machine says after it was given up is not listened to.
 from __future__ import annotations
 
 import asyncio
-import json
-import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
+from tilewright.measure.fleet.jobs import Best, Form, Job, go_together
 from tilewright.measure.fleet.line import Line
 from tilewright.measure.fleet.wire import WireError, read_measurement, write_measurement
 from tilewright.measure.measurement import RUN_ERROR, Measurement
-
-Form: TypeAlias = "dict[str, Any]"
 
 BUILD_TOGETHER = 16  # programs that one machine builds before any of them is timed there
 RUN_TOGETHER = 4  # programs that a device is given at once, where there are so many for each: a call costs time, too
@@ -52,32 +49,6 @@ class Station(Protocol):
 
     async def compare(self, setup: str, built: Sequence[Form], turns: int) -> list[Form]:
         """The same for programs that are timed in turns."""
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """A program to measure, or several to compare with each other; `tickets` has a number for each."""
-
-    tickets: tuple[int, ...]
-    setup: str
-    traces: tuple[str, ...]
-    best: Best
-    turns: int | None = None
-    built: list[Form | None] = field(default_factory=list)
-    told: set[int] = field(default_factory=set)
-    num_attempts: int = 0
-    is_open: bool = True
-
-
-@dataclass(slots=True)
-class Best:
-    """The best latency of the programs of a batch, and what was known before.
-
-    By the `batch`, a name that no other has, a machine knows the best of what it has measured itself in the meantime.
-    """
-
-    latency_s: float | None
-    batch: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -248,7 +219,7 @@ class Dispatcher:
         num_slots = max(1, sum(other.num_slots for other in alike))
         share = min(most, -(-(len(line.items) + 1) // num_slots))
         chunk = [first]
-        while len(chunk) < share and line.items and _go_together(first, line.items[0]):
+        while len(chunk) < share and line.items and go_together(first, line.items[0]):
             chunk.append(line.items.popleft())
         return chunk
 
@@ -344,10 +315,6 @@ async def _next(line: Line[Job], place: Workplace) -> Job:
         line.put_back(job)  # the machine went while it waited; somebody else's
 
 
-def _go_together(a: Job, b: Job) -> bool:
-    return a.setup == b.setup and a.turns is None and b.turns is None and not a.num_attempts and not b.num_attempts
-
-
 async def _run(station: Station, jobs: Sequence[Job], built: list[Form]) -> list[Form]:
     first = jobs[0]
     if first.turns is not None:
@@ -380,12 +347,3 @@ def _nobody_left(role: str, places: Sequence[Workplace]) -> str:
     reasons = "; ".join(f"{place.station.name}: {place.reason or 'gone'}" for place in places)
     what = "device measures" if role == "run" else "machine builds"
     return f"no {what} any more ({reasons or 'all have left'}); look at `tilewright fleet status`"
-
-
-def job_of(message: Form) -> list[Job]:
-    """The jobs of a message that submits a batch: one for each program, or one for all of a comparison."""
-    best = Best(message["best_latency_s"], uuid.uuid4().hex)
-    tickets, traces, setup = message["tickets"], [json.dumps(trace) for trace in message["traces"]], message["setup"]
-    if message["turns"] is not None:
-        return [Job(tuple(tickets), setup, tuple(traces), best, message["turns"])] if tickets else []
-    return [Job((ticket,), setup, (trace,), best) for ticket, trace in zip(tickets, traces, strict=True)]

@@ -3,58 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import socket
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.measure.fleet import cluster, turns
 from tilewright.measure.fleet.cluster import Address, Node
-from tilewright.measure.fleet.station import DeviceSpec, boot_id
+from tilewright.measure.fleet.connection import Link, LinkLostError
+from tilewright.measure.fleet.devices import (
+    DeviceInfo,
+    Form,
+    are_alike,
+    check_threads,
+    chosen,
+    cores_here,
+    is_timed_here,
+    target_of,
+)
+from tilewright.measure.fleet.station import DeviceSpec
 from tilewright.measure.fleet.wire import read_measurement, write_setup
 from tilewright.measure.local.messages import Setup
 from tilewright.measure.options import MeasureOptions
 from tilewright.measure.protocols import Batch, Result, Ticket
-from tilewright.target import Target, default_threads, stands_for
+from tilewright.target import Target, default_threads
 
 LOCAL = "local"
 """The address of a cluster of this machine alone, which ends with the fleet."""
 
 _PATIENCE_S = 90.0  # for a head that is gone, to come back
 _RETRY_S = 1.0
-_END_S = 10.0
 _AHEAD = 2  # programs for each device that are under way at least, if there are so many
-
-Form = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceInfo:
-    """A machine of a fleet, as it describes itself. One without a target only builds."""
-
-    name: str
-    target: str | None
-    cores: tuple[int, ...]
-    num_builders: int
-    host: str
-    boot: str
-    emulator: str
-    simulated: int
-
-    @classmethod
-    def read(cls, form: Form) -> DeviceInfo:
-        cores = tuple(form["cores"])
-        names = ("num_builders", "host", "boot", "emulator", "simulated")
-        return cls(form["name"], form["target"], cores, *(form[name] for name in names))
 
 
 class Fleet:
@@ -81,20 +63,20 @@ class Fleet:
         self._on_event = on_event
         self._own_node = _start_here() if address == LOCAL else None
         self._address = Address.parse(self._own_node[1]) if self._own_node else cluster.find_address(address)
-        self._link: _Link | None = None
+        self._link: Link | None = None
         self._thinking = turns.Thinking(())
         self._open: dict[Ticket, _Submitted] = {}
         self._num_tickets = 0
         self.num_measured: Counter[str] = Counter()
         """How many programs each device has measured."""
         try:
-            self._link = _Link(self._address)
-            self._thinking = turns.Thinking(_cores_here(self._link.devices))
-            self.devices = _chosen(self._link.devices, devices, target, self._address)
-            self.target = _target_of(self.devices, target)
+            self._link = Link(self._address)
+            self._thinking = turns.Thinking(cores_here(self._link.devices))
+            self.devices = chosen(self._link, devices, target, self._address)
+            self.target = target_of(self.devices, target)
             self.threads = threads or min(len(device.cores) for device in self.devices)
             self._names = None if devices is None else list(devices)
-            _check_threads(self.devices, self.threads)
+            check_threads(self.devices, self.threads)
             self._use()
         except BaseException:
             self.close()
@@ -113,7 +95,7 @@ class Fleet:
         """Where all devices are on this machine, thinking of more programs would disturb those that are timed."""
         if not self._open:
             return True
-        are_here = all(map(_is_timed_here, self.devices))
+        are_here = all(map(is_timed_here, self.devices))
         return not are_here and len(self._open) < _AHEAD * self._num_devices
 
     @property
@@ -147,7 +129,7 @@ class Fleet:
         self._thinking.end()
         if self._open:
             self._open.clear()
-            with contextlib.suppress(_LinkLostError):
+            with contextlib.suppress(LinkLostError):
                 self._require_link().send({"do": "cancel"})
 
     def close(self) -> None:
@@ -165,7 +147,7 @@ class Fleet:
         while True:
             try:
                 message = self._require_link().receive()
-            except _LinkLostError:
+            except LinkLostError:
                 self._reconnect()
                 continue
             if "event" in message:
@@ -189,7 +171,7 @@ class Fleet:
 
     def _tell(self, message: Form) -> None:
         """A link that is gone is noticed, and all told again, by whoever waits for results."""
-        with contextlib.suppress(_LinkLostError):
+        with contextlib.suppress(LinkLostError):
             self._require_link().send(message)
 
     def _message(self, submitted: _Submitted) -> Form:
@@ -220,7 +202,7 @@ class Fleet:
         while True:
             self._require_link().close()
             try:
-                self._link = _Link(self._address)
+                self._link = Link(self._address)
                 if self._link.devices:
                     break
                 self._link.close()
@@ -237,7 +219,7 @@ class Fleet:
         for submitted in {id(s): s for s in self._open.values()}.values():
             self._tell(self._message(submitted))
 
-    def _require_link(self) -> _Link:
+    def _require_link(self) -> Link:
         if self._link is None:
             raise UsageError("the fleet is closed; make another one")
         return self._link
@@ -253,95 +235,15 @@ class _Submitted:
     best_latency_s: float | None
 
 
-class _LinkLostError(Exception):
-    """The process that talks to the cluster is gone. Never leaves this module."""
-
-
-class _Link:
-    """The other end of `link`: a process that ends with this object, or with the cluster."""
-
-    def __init__(self, address: Address) -> None:
-        if not address.answers:
-            raise UsageError(cluster.no_cluster(address))
-        cluster.ensure_token(is_head=False)
-        ours, theirs = socket.socketpair()
-        self._log = Path(cluster.new_folder()) / "link.log"
-        with theirs, self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tilewright.measure.fleet.link", str(address), str(theirs.fileno())],
-                env=cluster.ray_environment(address),
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._socket = ours
-        self._reader = ours.makefile("rb")
-        self.num_devices = 0
-        try:
-            self.devices = [DeviceInfo.read(form) for form in self._first("hello")]
-        except _LinkLostError:
-            words = self._log.read_text(errors="replace").strip().splitlines()[-3:]
-            self.close()
-            raise TilewrightError(f"the fleet at {address} does not take this machine: {' '.join(words)}") from None
-        except BaseException:
-            self.close()
-            raise
-
-    def send(self, message: Form) -> None:
-        try:
-            self._socket.sendall(json.dumps(message).encode() + b"\n")
-        except OSError as error:
-            raise _LinkLostError from error
-
-    def receive(self) -> Form:
-        """The next message that is not for the link itself."""
-        while True:
-            try:
-                line = self._reader.readline()
-            except OSError as error:
-                raise _LinkLostError from error
-            if not line.endswith(b"\n"):
-                raise _LinkLostError
-            message: Form = json.loads(line)
-            if "devices" not in message:
-                return message
-            self.num_devices = message["devices"]
-
-    def statuses(self) -> Form:
-        """What each machine is doing."""
-        self.send({"do": "status"})
-        found: Form = self._first("statuses")
-        return found
-
-    def close(self) -> None:
-        self._reader.close()
-        self._socket.close()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        with contextlib.suppress(OSError):
-            self._log.unlink()
-            self._log.parent.rmdir()
-
-    def _first(self, name: str) -> Any:
-        while name not in (message := self.receive()):
-            pass
-        return message[name]
-
-
 def kinds_of(address: str | None = None, devices: Sequence[str] | None = None) -> list[list[DeviceInfo]]:
     """The devices of a fleet, or those of the names, by the kind of their targets and as many cores."""
     cluster.require_ray()
     found = cluster.find_address(address)
-    link = _Link(found)
+    link = Link(found)
     link.close()
     kinds: list[list[DeviceInfo]] = []
-    for device in _chosen(link.devices, devices, None, found):
-        alike = (kind for kind in kinds if _are_alike(kind[0], device))
+    for device in chosen(link, devices, None, found):
+        alike = (kind for kind in kinds if are_alike(kind[0], device))
         kind = next(alike, None)
         if kind is None:
             kinds.append([device])
@@ -350,17 +252,14 @@ def kinds_of(address: str | None = None, devices: Sequence[str] | None = None) -
     return kinds
 
 
-def _are_alike(a: DeviceInfo, b: DeviceInfo) -> bool:
-    return len(a.cores) == len(b.cores) and stands_for(str(a.target), Target.parse(str(b.target)))
-
-
 def fleet_status(address: str | None = None) -> list[tuple[DeviceInfo, Form]]:
     """The machines of a fleet, and what each is doing."""
     cluster.require_ray()
-    link = _Link(cluster.find_address(address))
+    link = Link(cluster.find_address(address))
     try:
         statuses = link.statuses()
-        return [(device, statuses.get(device.name, {"lost": "it has left"})) for device in link.devices]
+        known = [(device, statuses.get(device.name, {"lost": "it has left"})) for device in link.devices]
+        return known + [(DeviceInfo(name, None), {"lost": reason}) for name, reason in link.strangers.items()]
     finally:
         link.close()
 
@@ -373,51 +272,3 @@ def _start_here() -> tuple[str, str]:
     spec = DeviceSpec(name, str(Target.native()), cores, default_threads())
     cluster.start_node(Node(address, True, spec, cluster.new_folder(), dies_with=os.getpid()))
     return name, str(address)
-
-
-def _is_timed_here(device: DeviceInfo) -> bool:
-    """Whether its times depend on what else this machine does."""
-    return device.boot == boot_id() and device.target is not None and not device.simulated and not device.emulator
-
-
-def _cores_here(devices: Sequence[DeviceInfo]) -> list[int]:
-    return sorted({core for device in devices if _is_timed_here(device) for core in device.cores})
-
-
-def _chosen(
-    known: Sequence[DeviceInfo], names: Sequence[str] | None, target: Target | str | None, address: Address
-) -> list[DeviceInfo]:
-    """The devices to begin with."""
-    devices = [device for device in known if device.target is not None]
-    listing = ", ".join(f"{device.name} ({device.target})" for device in devices) or "none"
-    for name in names or ():
-        if not any(device.name == name for device in devices):
-            raise UsageError(f"the fleet at {address} has no device {name!r}; it has: {listing}")
-    if names is not None:
-        devices = [device for device in devices if device.name in names]
-    if target is not None:
-        wanted = Target.of(target)
-        devices = [device for device in devices if device.target and stands_for(device.target, wanted)]
-    if not devices:
-        asked = "" if target is None else f" for {target}"
-        raise UsageError(f"the fleet at {address} has no device{asked} among those asked for; it has: {listing}")
-    return devices
-
-
-def _target_of(devices: Sequence[DeviceInfo], target: Target | str | None) -> Target:
-    if target is not None:
-        return Target.of(target)
-    first = Target.parse(str(devices[0].target))
-    if not all(stands_for(str(device.target), first) for device in devices):
-        listing = ", ".join(f"{device.name} ({device.target})" for device in devices)
-        raise UsageError(f"the devices are of several kinds: {listing}; name those of one kind, or a target")
-    return first
-
-
-def _check_threads(devices: Sequence[DeviceInfo], threads: int) -> None:
-    few = [device for device in devices if len(device.cores) < threads]
-    if few:
-        raise UsageError(
-            f"threads is {threads}, and {few[0].name} measures on {len(few[0].cores)} cores; use fewer threads, or "
-            "other devices"
-        )

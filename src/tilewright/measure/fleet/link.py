@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.measure.fleet.cluster import NAMESPACE
-from tilewright.measure.fleet.dispatch import DEPTH, Best, Dispatcher, Form, StationLostError, job_of
+from tilewright.measure.fleet.dispatch import DEPTH, Dispatcher, StationLostError
+from tilewright.measure.fleet.jobs import Best, Form, jobs_of
 from tilewright.measure.fleet.wire import PROTOCOL
 from tilewright.target import Target, stands_for
+from tilewright.version import __version__
 
 _LOOK_FOR_DEVICES_S = 2.0
 _DESCRIBE_S = 3.0
@@ -83,6 +85,7 @@ class _Link:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._known: dict[str, Form] = {}  # descriptions by name
+        self._strangers: dict[str, str] = {}  # why others are not used, by name
         self._handles: dict[str, Any] = {}
         self._wanted: Form | None = None
         self._dispatcher = Dispatcher(
@@ -93,7 +96,7 @@ class _Link:
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
         await self._look()
-        self._send(hello=list(self._known.values()))
+        self._send(hello=list(self._known.values()), strangers=self._strangers)
         watching = [asyncio.ensure_future(self._dispatcher.watch()), asyncio.ensure_future(self._keep_looking())]
         while line := await reader.readline():
             message = json.loads(line)
@@ -101,7 +104,7 @@ class _Link:
                 self._wanted = message
                 await self._look()
             elif message["do"] == "submit":
-                self._dispatcher.submit(job_of(message))
+                self._dispatcher.submit(jobs_of(message))
             elif message["do"] == "status":
                 self._send(statuses=await self._statuses())
             else:
@@ -130,6 +133,10 @@ class _Link:
         for name, described in zip(new, await asyncio.gather(*(_described(n, handles[n]) for n in new)), strict=True):
             if is_description(described, name):
                 self._known[name], self._handles[name] = described, handles[name]
+                self._strangers.pop(name, None)
+            elif described and name not in self._strangers:
+                self._strangers[name] = why_not(described)
+                self._send(event=f"{name} is not used: {self._strangers[name]}")
         self._assign()
         self._send(devices=self._num_devices())
 
@@ -217,6 +224,19 @@ def is_description(form: Form, name: str) -> bool:
     if not are_right or not all(isinstance(core, int) for core in form["cores"]):
         return False
     return form.get("target") is None or isinstance(form["target"], str)
+
+
+def why_not(form: Form) -> str:
+    """What to say of a machine that describes itself otherwise.
+
+    >>> why_not({"protocol": 1, "version": "0.1"}).partition(",")[0]
+    'it runs tilewright 0.1 with version 1 of the protocol'
+    """
+    version, protocol = str(form.get("version"))[:40], str(form.get("protocol"))[:40]
+    return (
+        f"it runs tilewright {version} with version {protocol} of the protocol, and this is {__version__} with "
+        f"{PROTOCOL}; install the same on all machines"
+    )
 
 
 def is_wanted(described: Form, wanted: Form) -> bool:

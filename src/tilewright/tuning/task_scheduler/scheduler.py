@@ -23,6 +23,7 @@ from tilewright.te import Task
 from tilewright.tuning.history import History, warn_of_devices
 from tilewright.tuning.prior import Prior, PriorSource, read_prior
 from tilewright.tuning.rounds import Round, measure_rounds, measurer_or_local
+from tilewright.tuning.shared import SharedTrials
 from tilewright.tuning.task_scheduler.gradient import Gradient, RoundRobin, Strategy
 from tilewright.tuning.task_scheduler.jobs import Job, TaskTuner, make_jobs
 from tilewright.tuning.task_scheduler.network import Network, check_names
@@ -94,8 +95,8 @@ class TaskScheduler:
     `objective` is f1, f2, f3, f4 (see `objectives`) or a function of the networks' latencies; `strategy` is gradient,
     round_robin, or an object with their `choose`; `search`, `cost_model`, `prior` and `exact` are those of
     `tilewright.tune`. A task that several networks share, in the same context, is tuned once. With f4 a task ends
-    after `patience_trials` without an improvement. `make_tuner` makes the tuner of a task, given the task, the context
-    and the name for its records.
+    after `patience_trials` without an improvement. `shared` has what schedulers of other devices measure in the same
+    run. `make_tuner` makes the tuner of a task, given the task, the context and the name for its records.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class TaskScheduler:
         prior: Prior | PriorSource | Sequence[PriorSource] | None = None,
         exact: bool = False,
         patience_trials: int = _PATIENCE_TRIALS,
+        shared: SharedTrials | None = None,
         make_tuner: Callable[[Task, Context, str], TaskTuner] | None = None,
     ) -> None:
         check_names(networks)
@@ -128,6 +130,7 @@ class TaskScheduler:
         self._prior = prior
         self._history: History | None = None
         self._exact = exact
+        self._shared = shared
         self._make_tuner = make_tuner or self._new_tuner
 
     def tune(
@@ -183,6 +186,7 @@ class TaskScheduler:
             search=self._search,
             workload=label,
             context=context,
+            shared=self._shared,
         )
 
     def _resume(self, jobs: Sequence[Job], log: RecordLog, trials: int | None) -> None:
