@@ -142,7 +142,9 @@ def test_groups_that_are_no_words_and_zero_points_of_weights_stay_floats() -> No
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
-@pytest.mark.parametrize(("op", "shape", "transposed"), [("MatMul", (2, 3, 10), 0), ("Gemm", (5, 7), 1), ("Gemm", (4, 8), 0)])
+@pytest.mark.parametrize(
+    ("op", "shape", "transposed"), [("MatMul", (2, 3, 10), 0), ("Gemm", (5, 7), 1), ("Gemm", (4, 8), 0)]
+)
 def test_a_product_sums_bytes(op: str, shape: tuple[int, ...], transposed: int, dtype: Any) -> None:
     net = Qdq(shape, dtype)
     x = net.step("x", "h", X_SCALE)
@@ -174,7 +176,7 @@ def block(scale: float, channels: int = 8) -> ModelProto:
 def test_a_shortcut_and_a_pool_stay_bytes_and_scales_are_operands() -> None:
     parts = check(block(1.0), 0.06, most_different=0.1)
     kernels = [part.task for part in parts.kernels]
-    read = {t.dtype for task in kernels[1:] for t in task.inputs if not t.is_constant}
+    read = {t.dtype for task in kernels[-3:] for t in task.inputs if not t.is_constant}
     assert read == {"int32", "uint8"}, "what goes from kernel to kernel are bytes, or words of them"
     others = partition(optimize(load_model(block(1.3)))).kernels
     assert [part.task.hash for part in others][1:-1] == [task.hash for task in kernels][1:-1]

@@ -218,7 +218,7 @@ class _Rewriting:
             number = np.full((shape[axis], *(1 for _ in shape[axis + 1 :])), number.reshape(()))
         return self.editor.constant(number.astype(np.float32), "factors")
 
-    # --- sums and bounds -----------------------------------------------------------------------------------------------
+    # --- sums and bounds ---------------------------------------------------------------------------------------------
 
     def _sum(self, node: Node) -> bool:
         """Remember what a sum is made of; a constant is a shift."""
@@ -261,7 +261,7 @@ class _Rewriting:
             self._clipped[node.outputs[0]] = (node.inputs[0], bounds[0], bounds[1])
         return False
 
-    # --- products ------------------------------------------------------------------------------------------------------
+    # --- products ----------------------------------------------------------------------------------------------------
 
     def _convolution(self, node: Node) -> bool:
         data, weights, bias = self._operands(node)
