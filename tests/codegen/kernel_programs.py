@@ -27,11 +27,18 @@ from tilewright.te import Task
 
 def product(dtype: str, wide: str) -> Program:
     """A matrix product of `dtype`, summed in `wide`."""
+    return product_of(dtype, lambda a, b: te.cast(a, wide) * te.cast(b, wide), random)
+
+
+def product_of(
+    dtype: str, term: Callable[[te.Expr, te.Expr], te.Expr], inputs: Callable[[Task], list[Array]]
+) -> Program:
+    """Sums of a term of the elements of two matrices."""
 
     def schedule(target: Target, threads: int) -> Schedule:
         A, B = te.placeholder((13, 35), dtype, "A"), te.placeholder((35, 21), dtype, "B")
         r = te.reduce_axis(35, name="r")
-        C = te.compute((13, 21), lambda i, j: te.sum(te.cast(A[i, r], wide) * te.cast(B[r, j], wide), axis=r), "C")
+        C = te.compute((13, 21), lambda i, j: te.sum(term(A[i, r], B[r, j]), axis=r), "C")
         s = Schedule(Task([A, B], [C], "product"))
         stage = s["C"]
         i, j, k = stage.loops
@@ -44,7 +51,16 @@ def product(dtype: str, wide: str) -> Program:
             stage.parallel(i_tile)
         return s
 
-    return Program(schedule)
+    return Program(schedule, inputs)
+
+
+def any_words(task: Task) -> list[Array]:
+    """Bytes of all kinds, and rows of the largest and the smallest: an instruction that saturates would show."""
+    rng = np.random.default_rng(5)
+    arrays = [rng.integers(-(2**31), 2**31, tensor.shape).astype(np.int32) for tensor in task.inputs]
+    for array in arrays:
+        array[:2], array[2:3] = -1, np.int32(-2139062144)  # bytes of 255 and -1, and of 128 and -128
+    return arrays
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -122,6 +138,7 @@ PROGRAMS: dict[str, Program] = {
     "conv2d": _on_target(conv2d_schedule, 7, 9, 5, 19),
     "depthwise": _on_target(depthwise_schedule, 7, 9, 21),
     "gemm_int8": product("int8", "int32"),
+    "gemm_words": product_of("int32", te.dot4, any_words),
     "gemm_float16": product("float16", "float16"),
     "gemm_bfloat16": product("bfloat16", "bfloat16"),
     "gemm_float64": product("float64", "float64"),

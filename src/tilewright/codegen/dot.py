@@ -54,7 +54,10 @@ def _by_pairs(b: FunctionBuilder, total: Value, x: Value, y: Value) -> Value:
     lanes = 2 * x.lanes
     halves, signed = _as(b, x, "int16", lanes), _as(b, y, "int16", lanes)
     eight = b.const(8, "int16", lanes)
-    even = b.binary("and", halves, b.const(255, "int16", lanes)), b.binary("ashr", b.binary("shl", signed, eight), eight)
+    even = (
+        b.binary("and", halves, b.const(255, "int16", lanes)),
+        b.binary("ashr", b.binary("shl", signed, eight), eight),
+    )
     odd = b.binary("lshr", halves, eight), b.binary("ashr", signed, eight)
     for left, right in (even, odd):
         total = b.binary("add", total, _madd(b, left, right))

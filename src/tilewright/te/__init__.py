@@ -6,7 +6,7 @@ their elements. A tensor is read as `A[i, j]`, with any integer expression as an
 on data, as in `A[B[i]]`, is clamped into the tensor when the kernel runs, so that no data makes it leave.
 """
 
-from tilewright.te.comparison import assert_matches, random_inputs, reduction_size
+from tilewright.te.comparison import assert_matches, is_rounded, random_inputs, reduction_size
 from tilewright.te.dtype import (
     DTYPES,
     DType,
@@ -152,6 +152,7 @@ __all__ = [
     "format_tensor",
     "is_float",
     "is_int",
+    "is_rounded",
     "log",
     "logical_and",
     "logical_not",

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.runtime.build import build
 from tilewright.schedule import Schedule
-from tilewright.te import Task, assert_matches, evaluate, numpy_dtype, random_inputs, reduction_size
+from tilewright.te import Task, assert_matches, evaluate, is_rounded, numpy_dtype, random_inputs, reduction_size
 from tilewright.testing.guarded import SentinelArray, before_guard_page
 
 
@@ -33,6 +33,6 @@ def check_program(
     size = reduction_size(task)
     for tensor, output, expected in zip(task.outputs, outputs, evaluate(task, *inputs), strict=True):
         try:
-            assert_matches(output.array, expected, tensor.dtype, size)
+            assert_matches(output.array, expected, tensor.dtype, size, rounded=is_rounded(tensor))
         except AssertionError as error:
             raise AssertionError(f"output {tensor.name}: {error}") from None

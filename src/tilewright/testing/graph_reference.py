@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewright import te
 from tilewright.graph.evaluation.fallback import FallbackOperator
 from tilewright.graph.graph import Graph
-from tilewright.operators import ONNX, OWN, Node, TensorType
+from tilewright.operators import ONNX, OWN, Call, Node, TensorType, express
+
+_OF_BYTES = frozenset(("Words", "ConvWords", "ConvBytes", "MatMulWords"))
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,10 +35,19 @@ def evaluate_all(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
 def _run(node: Node, operands: Sequence[Any], types: Sequence[TensorType | None]) -> list[Any]:
     if node.domain != OWN:
         return FallbackOperator(node, types)(operands)
+    if node.op in _OF_BYTES:
+        return [_by_expression(node, operands)]
     # A channels-last operator is the one of ONNX between two changes of layout.
     first = [_channels_first(node.op, position, value) for position, value in enumerate(operands)]
     output = FallbackOperator(replace(node, domain=ONNX), types)(first)[0]
     return [np.moveaxis(output, 1, -1)]
+
+
+def _by_expression(node: Node, operands: Sequence[Any]) -> Any:
+    """What NumPy computes for the tensor expression of a node."""
+    tensors = [te.placeholder(x.shape, x.dtype.name, f"x{n}") for n, x in enumerate(operands)]
+    (output,) = express(Call(node, tensors, [None] * len(tensors)))
+    return te.evaluate(te.Task(tensors, output), *operands)[0]
 
 
 def _channels_first(op: str, position: int, value: Any) -> Any:

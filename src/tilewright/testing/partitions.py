@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.graph.evaluation.fallback import FallbackOperator
+from tilewright.operators import facts_of
 from tilewright.partition import Fallback, KernelPart, Part, Partition, View
 from tilewright.runtime import Kernel
 from tilewright.runtime.build import build
@@ -30,7 +31,9 @@ def _run(part: Part, partition: Partition, values: dict[str, Any], kernels: dict
     if isinstance(part, View):
         known = types[part.output]
         assert known is not None
-        return {part.output: np.asarray(values[part.input]).reshape(known.shape)}
+        source = np.asarray(values[part.input])
+        is_reinterpreted = facts_of(part.node).reinterprets
+        return {part.output: (source.view(known.dtype) if is_reinterpreted else source).reshape(known.shape)}
     if isinstance(part, Fallback):
         arrays = [values[name] if name else None for name in part.node.inputs]
         outputs = FallbackOperator(part.node)(arrays)

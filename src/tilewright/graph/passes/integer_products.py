@@ -80,7 +80,9 @@ class _Rewriting:
         return self.editor.finish()
 
     def _rewritten(self, node: Node) -> bool:
-        if node.domain != ONNX or not all(self.editor.types.get(name) for name in (*node.inputs, *node.outputs) if name):
+        if node.domain != ONNX or not all(
+            self.editor.types.get(name) for name in (*node.inputs, *node.outputs) if name
+        ):
             return False
         if node.op in _MOVES:
             return self._moved(node)
@@ -111,7 +113,7 @@ class _Rewriting:
         output = node.outputs[0]
         scale, zero = self._scale_constants(value.scale)
         self.editor.add(
-            "DequantizeLinear", [value.name, scale, zero], self.editor.type(output), like=node, output=output, opset=13
+            "DequantizeLinear", [value.name, scale, zero], self.editor.type(output), like=node, output=output, opset=19
         )
         self._bytes[output] = value
 
@@ -160,7 +162,7 @@ class _Rewriting:
         if name is None:
             constants = self._scale_constants(scale.unsigned)
             type_ = TensorType("uint8", self.editor.type(output).shape)
-            name = self.editor.add("QuantizeLinear", [node.inputs[0], *constants], type_, like=node, opset=13)
+            name = self.editor.add("QuantizeLinear", [node.inputs[0], *constants], type_, like=node, opset=19)
         if is_signed:
             self._unsigned[output] = name
             return False  # and the node stays, for those who read int8
@@ -185,9 +187,7 @@ class _Rewriting:
             total = self.editor.add("Clip", [total, *limits], TensorType("float32", shape), like=node, opset=13)
         one = self.editor.constant(np.array(1, np.float32), "one")
         zero = self.editor.constant(np.array(0, np.uint8), "zero")
-        return self.editor.add(
-            "QuantizeLinear", [total, one, zero], TensorType("uint8", shape), like=node, opset=13
-        )
+        return self.editor.add("QuantizeLinear", [total, one, zero], TensorType("uint8", shape), like=node, opset=19)
 
     def _sum_of(self, name: str) -> ScaledSum | None:
         """A float as a sum of integers; one that others read too is not taken apart."""
@@ -207,7 +207,9 @@ class _Rewriting:
                 wide = self.editor.add("Cast", [name], type_, {"to": 1}, like=node, opset=13)
             product = self.editor.add("Mul", [wide, self._vector(factor, shape)], type_, like=node, opset=14)
             total = self.editor.add("Add", [total, product], type_, like=node, opset=14) if total else product
-        return self.editor.add("Add", [total, self._vector(value.shift, shape)], type_, like=node, output=output, opset=14)
+        return self.editor.add(
+            "Add", [total, self._vector(value.shift, shape)], type_, like=node, output=output, opset=14
+        )
 
     def _vector(self, number: Floats, shape: tuple[int, ...]) -> str:
         """A constant of a number for each channel: one for all would be a part of the kernel, and not its operand."""
@@ -216,7 +218,7 @@ class _Rewriting:
             number = np.full((shape[axis], *(1 for _ in shape[axis + 1 :])), number.reshape(()))
         return self.editor.constant(number.astype(np.float32), "factors")
 
-    # --- sums and bounds -----------------------------------------------------------------------------------------------
+    # --- sums and bounds ---------------------------------------------------------------------------------------------
 
     def _sum(self, node: Node) -> bool:
         """Remember what a sum is made of; a constant is a shift."""
@@ -252,12 +254,14 @@ class _Rewriting:
             given = [self.editor.constants.get(name) if name else None for name in (*node.inputs[1:], "", "")[:2]]
             if any(name and value is None for name, value in zip(node.inputs[1:], given, strict=False)):
                 return False
-            bounds = [other if value is None else float(value) for value, other in zip(given, (-np.inf, np.inf), strict=True)]
+            bounds = [
+                other if value is None else float(value) for value, other in zip(given, (-np.inf, np.inf), strict=True)
+            ]
         if self._uses[node.outputs[0]] == 1 and self._sum_of(node.inputs[0]) is not None:
             self._clipped[node.outputs[0]] = (node.inputs[0], bounds[0], bounds[1])
         return False
 
-    # --- products ------------------------------------------------------------------------------------------------------
+    # --- products ----------------------------------------------------------------------------------------------------
 
     def _convolution(self, node: Node) -> bool:
         data, weights, bias = self._operands(node)

@@ -49,7 +49,7 @@ def scale_of(editor: Editor, node: Node) -> Scale | None:
 
 @dataclass(frozen=True, slots=True)
 class QuantizedWeights:
-    """Constants as signed bytes that are symmetric: values * scales, with one scale or one for each place of an axis."""
+    """Constants as signed integers around zero: values * scales, one for all or one for each place of an axis."""
 
     values: npt.NDArray[np.integer]
     scales: Floats

@@ -18,7 +18,7 @@ from tilewright.measure.local.reference import ReferenceStore, reference_outputs
 from tilewright.measure.local.repeats import sample_latency, sample_turn
 from tilewright.runtime import Kernel
 from tilewright.runtime.build import load_binary
-from tilewright.te import Tensor, assert_matches, numpy_dtype, random_inputs, reduction_size
+from tilewright.te import Tensor, assert_matches, is_rounded, numpy_dtype, random_inputs, reduction_size
 
 # As a float of any width it is NaN, and it is no value that kernels often compute as an integer.
 _GARBAGE = 0xFF
@@ -104,7 +104,7 @@ class Bench:
             return ""
         for tensor, actual, expected in zip(self._setup.task.outputs, self._outputs, self._expected, strict=True):
             try:
-                assert_matches(actual, expected, tensor.dtype, self._reduction_size, error_growth)
+                assert_matches(actual, expected, tensor.dtype, self._reduction_size, error_growth, is_rounded(tensor))
             except AssertionError as error:
                 return f"output {tensor.name}: {error}"
         self._right = [output.copy() for output in self._outputs]

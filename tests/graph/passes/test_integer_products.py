@@ -1,0 +1,207 @@
+"""Quantized networks become products of bytes that give what the model says, up to one step of the scale."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto
+
+from tests.graph.onnx_models import model, node, reference, tensor
+from tilewright.graph.onnx import load_model
+from tilewright.graph.passes import optimize
+from tilewright.graph.verify import verifying
+from tilewright.partition import partition
+from tilewright.partition.parts import Partition
+from tilewright.testing.partitions import run_partition
+
+X_SCALE, Y_SCALE = np.float32(0.02), np.float32(0.07)
+
+
+class Qdq:
+    """A model of QuantizeLinear and DequantizeLinear, as quantizers write it."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any = np.uint8, seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.dtype = dtype
+        self.nodes: list[NodeProto] = []
+        self.constants: dict[str, Any] = {}
+        self.input = tensor("x", list(shape))
+        self.zero = 3 if dtype is np.int8 else 131
+
+    def step(self, source: str, name: str, scale: float, zero: int | None = None) -> str:
+        """The value rounded to steps of a scale."""
+        point = self.zero if zero is None else zero
+        self.constants |= {f"{name}.s": np.float32(scale), f"{name}.z": self.dtype(point)}
+        parameters = [f"{name}.s", f"{name}.z"]
+        self.nodes += [
+            node("QuantizeLinear", [source, *parameters], [f"{name}.q"]),
+            node("DequantizeLinear", [f"{name}.q", *parameters], [name]),
+        ]
+        return name
+
+    def weights(self, name: str, shape: tuple[int, ...], axis: int | None, dtype: Any = np.int8) -> str:
+        low, high, zero = (-127, 128, 0) if dtype is np.int8 else (0, 256, 128)
+        count = 1 if axis is None else shape[axis]
+        scale = self.rng.uniform(0.001, 0.02, count).astype(np.float32)
+        points = np.full(count, zero, dtype)
+        self.constants |= {
+            f"{name}.q": self.rng.integers(low, high, shape).astype(dtype),
+            f"{name}.s": scale[0] if axis is None else scale,
+            f"{name}.z": points[0] if axis is None else points,
+        }
+        attributes = {} if axis is None else {"axis": axis}
+        self.nodes.append(node("DequantizeLinear", [f"{name}.q", f"{name}.s", f"{name}.z"], [name], **attributes))
+        return name
+
+    def bias(self, name: str, count: int) -> str:
+        self.constants |= {
+            f"{name}.q": self.rng.integers(-20000, 20000, count).astype(np.int32),
+            f"{name}.s": self.rng.uniform(1e-4, 2e-4, count).astype(np.float32),
+            f"{name}.z": np.zeros(count, np.int32),
+        }
+        self.nodes.append(node("DequantizeLinear", [f"{name}.q", f"{name}.s", f"{name}.z"], [name], axis=0))
+        return name
+
+    def op(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        self.nodes.append(node(op, inputs, [output], **attributes))
+        return output
+
+    def model(self, output: str) -> ModelProto:
+        return model(self.nodes, [self.input], [output], self.constants, opset=21)
+
+
+def check(proto: ModelProto, step: float, most_different: float = 0.05) -> Partition:
+    """The kernels of the model; what they compute differs from what it says by a step here and there."""
+    with verifying():
+        parts = partition(optimize(load_model(proto)))
+    shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
+    inputs = {"x": np.random.default_rng(1).standard_normal(shape).astype(np.float32)}
+    (expected,) = reference(proto, inputs).values()
+    (got,) = run_partition(parts, inputs).values()
+    assert got.dtype == expected.dtype
+    assert len(np.unique(expected)) > 8, "the model says nothing"
+    difference = np.abs(got.astype(np.float64) - expected)
+    assert difference.max() <= 1.001 * step, f"{difference.max() / step} steps"
+    assert np.mean(difference > 0.5 * step) <= most_different
+    return parts
+
+
+def ops(parts: Partition) -> list[str]:
+    return [n.op for part in parts.kernels for n in part.nodes]
+
+
+def convolution(dtype: Any, weights: Any, per_channel: bool, shape: Any, filters: Any, **attributes: Any) -> ModelProto:
+    net = Qdq(shape, dtype)
+    x = net.step("x", "h", X_SCALE)
+    w = net.weights("w", filters, 0 if per_channel else None, weights)
+    y = net.op("Conv", [x, w, net.bias("b", filters[0])], "c", **attributes)
+    return net.model(net.step(y, "y", Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4))
+
+
+CONVOLUTIONS = {
+    "3x3": ((1, 8, 7, 6), (20, 8, 3, 3), {"pads": [1, 1, 1, 1]}),
+    "colours": ((2, 3, 9, 8), (16, 3, 5, 5), {"pads": [2, 1, 0, 2], "strides": [2, 1]}),
+    "odd channels": ((1, 5, 6, 6), (7, 5, 1, 1), {}),
+    "one channel": ((1, 1, 6, 6), (4, 1, 3, 3), {"auto_pad": "SAME_UPPER"}),
+    "dilated": ((1, 4, 9, 9), (5, 4, 3, 3), {"dilations": [2, 2], "pads": [2, 2, 2, 2]}),
+    "groups of words": ((1, 8, 5, 5), (6, 4, 3, 3), {"group": 2, "pads": [1, 1, 1, 1]}),
+    "depthwise": ((1, 20, 6, 5), (20, 1, 3, 3), {"group": 20, "pads": [1, 1, 1, 1]}),
+    "one dimension": ((1, 8, 11), (9, 8, 3), {"pads": [1, 1]}),
+    "three dimensions": ((1, 4, 4, 5, 3), (6, 4, 3, 3, 1), {"pads": [1, 1, 0, 1, 1, 0]}),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_a_convolution_sums_bytes(name: str) -> None:
+    shape, filters, attributes = CONVOLUTIONS[name]
+    step = float(Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4)
+    for dtype, per_channel in ((np.uint8, True), (np.int8, False)):
+        parts = check(convolution(dtype, np.int8, per_channel, shape, filters, **attributes), step)
+        found = [op for op in ops(parts) if op.startswith("Conv")]
+        assert found == (["ConvBytes"] if name == "depthwise" else ["ConvWords"])
+
+
+def test_weights_may_be_unsigned_around_their_middle() -> None:
+    shape, filters, attributes = CONVOLUTIONS["3x3"]
+    step = float(Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4)
+    assert "ConvWords" in ops(check(convolution(np.int8, np.uint8, True, shape, filters, **attributes), step))
+
+
+def test_groups_that_are_no_words_and_zero_points_of_weights_stay_floats() -> None:
+    grouped = convolution(np.uint8, np.int8, True, (1, 6, 5, 5), (6, 3, 3, 3), group=2)
+    assert "ConvWords" not in ops(check(grouped, 1.0))
+    net = Qdq((2, 8))
+    w = net.weights("w", (8, 6), None)
+    net.constants["w.z"] = np.int8(5)
+    y = net.op("MatMul", [net.step("x", "h", X_SCALE), w], "c")
+    assert "MatMulWords" not in ops(check(net.model(net.step(y, "y", Y_SCALE)), float(Y_SCALE)))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize(
+    ("op", "shape", "transposed"), [("MatMul", (2, 3, 10), 0), ("Gemm", (5, 7), 1), ("Gemm", (4, 8), 0)]
+)
+def test_a_product_sums_bytes(op: str, shape: tuple[int, ...], transposed: int, dtype: Any) -> None:
+    net = Qdq(shape, dtype)
+    x = net.step("x", "h", X_SCALE)
+    w = net.weights("w", (11, shape[-1]) if transposed else (shape[-1], 11), 0 if transposed else 1)
+    if op == "Gemm":
+        y = net.op("Gemm", [x, w, net.bias("b", 11)], "c", transB=transposed)
+    else:
+        y = net.op("Add", [net.op("MatMul", [x, w], "p"), net.bias("b", 11)], "c")
+    parts = check(net.model(net.step(y, "y", Y_SCALE)), float(Y_SCALE))
+    assert ops(parts).count("MatMulWords") == 1
+    assert "MatMul" not in ops(parts)
+
+
+def block(scale: float, channels: int = 8) -> ModelProto:
+    """Two convolutions with a shortcut around them, as those of a residual network, and a pool."""
+    net = Qdq((1, channels, 8, 8), np.int8)
+    x = net.step("x", "h", X_SCALE * scale)
+    for n in range(2):
+        w = net.weights(f"w{n}", (channels, channels, 3, 3), 0)
+        net.constants[f"w{n}.s"] *= np.float32(0.2)
+        y = net.op("Conv", [x, w, net.bias(f"b{n}", channels)], f"c{n}", pads=[1, 1, 1, 1])
+        y = net.op("Relu", [y], f"r{n}")
+        y = net.step(y, f"y{n}", 0.04 * scale, -128)
+        total = net.step(net.op("Add", [y, x], f"a{n}"), f"s{n}", 0.06 * scale)
+        x = net.step(net.op("MaxPool", [total], f"m{n}", kernel_shape=[2, 2], strides=[2, 2]), f"p{n}", 0.06 * scale)
+    return net.model(x)
+
+
+def test_a_shortcut_and_a_pool_stay_bytes_and_scales_are_operands() -> None:
+    parts = check(block(1.0), 0.06, most_different=0.1)
+    kernels = [part.task for part in parts.kernels]
+    read = {t.dtype for task in kernels[-3:] for t in task.inputs if not t.is_constant}
+    assert read == {"int32", "uint8"}, "what goes from kernel to kernel are bytes, or words of them"
+    others = partition(optimize(load_model(block(1.3)))).kernels
+    assert [part.task.hash for part in others][1:-1] == [task.hash for task in kernels][1:-1]
+
+
+def test_bounds_that_rounding_does_not_imply_are_kept() -> None:
+    net = Qdq((1, 8, 6, 6))
+    x = net.step("x", "h", X_SCALE)
+    y = net.op("Conv", [x, net.weights("w", (8, 8, 1, 1), 0)], "c")
+    net.constants |= {"low": np.float32(-0.5), "high": np.float32(1.5)}
+    y = net.op("Clip", [y, "low", "high"], "k")
+    check(net.model(net.step(y, "y", 0.02, 100)), 0.02)
+
+
+def test_a_float_that_others_read_is_there_for_them() -> None:
+    net = Qdq((3, 8))
+    y = net.op("MatMul", [net.step("x", "h", X_SCALE), net.weights("w", (8, 16), 1)], "c")
+    both = net.op("Add", [net.step(y, "y", Y_SCALE), net.op("Sigmoid", [y], "g")], "z")
+    check(net.model(both), float(Y_SCALE))
+
+
+def test_int8_that_the_model_gives_away_is_int8() -> None:
+    net = Qdq((3, 8), np.int8)
+    y = net.op("MatMul", [net.step("x", "h", X_SCALE), net.weights("w", (8, 16), 1)], "c")
+    net.step(y, "y", Y_SCALE)
+    proto = net.model("y.q")
+    proto.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y.q", TensorProto.INT8, [3, 16]))
+    check(proto, 1.0)
