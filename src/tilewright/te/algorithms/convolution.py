@@ -82,7 +82,9 @@ def _is_plain(found: Convolution) -> bool:
         return False
     if any(window.output in found.weights.indices for window in found.windows):
         return False
-    return _has_channels_last(found) and {*tensor.axes, *found.channels} <= {*every, *found.weights.indices}
+    if not set(found.channels) <= {*plain}:
+        return False
+    return _has_channels_last(found) and {*tensor.axes} <= {*every, *found.weights.indices}
 
 
 def _has_channels_last(found: Convolution) -> bool:

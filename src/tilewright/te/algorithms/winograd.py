@@ -2,12 +2,11 @@
 
 A tile of m x m results of a 3 x 3 convolution takes (m + 2)^2 products for each channel instead of 9 m^2: 4 of 9 with
 m = 2, 1 of 4 with m = 4. Data and results are transformed along one dimension after the other, each in a stage of its
-own, the weights ahead of time.
+own, the weights ahead of time. A window that is not transformed stays a sum, in the stage of the products.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,8 +18,6 @@ from tilewright.te.algorithms.toom_cook import Row, matrices
 from tilewright.te.expr import Axis, Const, Expr, Read, Reduce, Select, Var, binary, cast
 from tilewright.te.tensor import Tensor
 from tilewright.te.transform import substitute
-
-NUM_TAPS = 3
 
 _Element: TypeAlias = Callable[[Sequence[Expr]], Expr]
 """What stands at a place of a tile."""
@@ -36,30 +33,37 @@ class Rewritten:
     body: Expr
 
 
-def winograd(convolution: Convolution, tile: int) -> Rewritten:
-    """The convolution from tiles of `tile` results along each of its windows, which have three taps."""
-    return _Winograd(convolution, tile).rewritten()
+def winograd(convolution: Convolution, tiles: Sequence[int]) -> Rewritten:
+    """The convolution from tiles of so many results along each of its windows; 0 for a window that stays a sum."""
+    return _Winograd(convolution, tiles).rewritten()
 
 
-def saving(convolution: Convolution, tile: int) -> float:
+def saving(convolution: Convolution, tiles: Sequence[int]) -> float:
     """How many products it saves: those of the convolution for each one that is left."""
-    direct = math.prod(window.output.extent * window.tap.extent for window in convolution.windows)
-    left = math.prod(-(-window.output.extent // tile) * (tile + NUM_TAPS - 1) for window in convolution.windows)
-    return direct / left
+    saved = 1.0
+    for window, tile in zip(convolution.windows, tiles, strict=True):
+        if tile:
+            extent, num_taps = window.output.extent, window.tap.extent
+            saved *= extent * num_taps / (-(-extent // tile) * (tile + num_taps - 1))
+    return saved
 
 
 class _Winograd:
-    """One rewriting: the names of the axes of its stages, and these stages, one kind after the other."""
+    """One rewriting: the names of the axes of its stages, and these stages, one kind after the other.
 
-    def __init__(self, convolution: Convolution, tile: int) -> None:
+    `windows` are those that are transformed, `tiles`, `matrices` and `taps` what belongs to each of them.
+    """
+
+    def __init__(self, convolution: Convolution, tiles: Sequence[int]) -> None:
         self.convolution = convolution
-        self.tile = tile
-        self.matrices = matrices(tile, NUM_TAPS)
-        self.num_products = len(self.matrices.inputs)
-        self.windows = convolution.windows
-        self.name = convolution.tensor.name
+        self.windows = [window for window, tile in zip(convolution.windows, tiles, strict=True) if tile]
+        self.sums = [window for window, tile in zip(convolution.windows, tiles, strict=True) if not tile]
+        self.tiles = [tile for tile in tiles if tile]
         self.taps = [window.tap for window in self.windows]
-        taken = {axis.name for axis in (*convolution.tensor.axes, *convolution.channels, *self.taps)}
+        self.matrices = [matrices(tile, tap.extent) for tile, tap in zip(self.tiles, self.taps, strict=True)]
+        self.name = convolution.tensor.name
+        taps = [window.tap for window in convolution.windows]
+        taken = {axis.name for axis in (*convolution.tensor.axes, *convolution.channels, *taps)}
         self.of_products = _new_names("p", len(self.windows), taken)
         self.of_tiles = _new_names("t", len(self.windows), taken)
         self.within = _new_names("d", len(self.windows), taken)
@@ -69,9 +73,9 @@ class _Winograd:
         product = self._product(data[-1], weights[-1])
         results = self._transformed_results(product)
         *axes, channel = self.convolution.tensor.axes
-        moved = {window.output for window in self.windows}
-        outer = [binary("floordiv", axis, self.tile) if axis in moved else axis for axis in axes]
-        inner = [binary("mod", window.output, self.tile) for window in self.windows]
+        tile_of = {window.output: tile for window, tile in zip(self.windows, self.tiles, strict=True)}
+        outer = [binary("floordiv", axis, tile_of[axis]) if axis in tile_of else axis for axis in axes]
+        inner = [binary("mod", window.output, tile_of[window.output]) for window in self.windows]
         body = _at(results[-1], outer, [channel], inner)
         return Rewritten((*data, *weights, product, *results), weights, body)
 
@@ -87,9 +91,9 @@ class _Winograd:
         made = [] if data is self.convolution.data.tensor else [data]
         for n in range(len(self.windows)):
             outer, channel = self._data_axes()
-            inner = [*self._products(n + 1), *_new_axes(self.within[n + 1 :], self.num_products)]
+            inner = [*self._products(0, n + 1), *self._places(n + 1)]
             element = partial(_at, made[-1], outer, [channel]) if n else partial(self._datum, data, [*outer, channel])
-            body = _transformed(element, inner, n, self.matrices.inputs, by_parity)
+            body = _transformed(element, inner, n, self.matrices[n].inputs, by_parity)
             is_last = n + 1 == len(self.windows)
             axes = (*inner, *outer, channel) if is_last else (*outer, *inner, channel)
             made.append(_tensor(f"{self.name}.data{n}", axes, body))
@@ -100,7 +104,7 @@ class _Winograd:
         source = self.convolution.data.tensor
         shape = list(source.shape)
         for n, window in enumerate(self.windows):
-            reach = self._tiles(n).extent * self.tile + self.num_products - self.tile + window.offset
+            reach = self._tiles(n).extent * self.tiles[n] + window.tap.extent - 1 + window.offset
             shape[window.dim] = max(shape[window.dim], reach)
         if tuple(shape) == source.shape:
             return source
@@ -117,18 +121,26 @@ class _Winograd:
     def _datum(self, data: Tensor, outer: Sequence[Axis], places: Sequence[Expr]) -> Expr:
         """An element of the data, at a place of a tile."""
         indices: list[Expr] = list(outer)
-        for window, place in zip(self.windows, places, strict=True):
-            start = binary("add", binary("mul", outer[window.dim], self.tile), place)
-            indices[window.dim] = start if window.offset == 0 else binary("add", start, window.offset)
+        for window, tile, place in zip(self.windows, self.tiles, places, strict=True):
+            start = binary("add", binary("mul", outer[window.dim], tile), place)
+            indices[window.dim] = _moved(start, window.offset)
+        for window in self.sums:
+            indices[window.dim] = _moved(outer[window.dim], window.offset)
         return _at(data, indices, [], [])
 
     def _data_axes(self) -> tuple[list[Axis], Axis]:
-        """New axes for the dimensions of the data, with tiles along its windows; the last are the channels."""
-        of_dim = {window.dim: n for n, window in enumerate(self.windows)}
+        """New axes for the dimensions of the data, and those of its channels.
+
+        They are tiles along its windows, and all that is read along those that stay sums.
+        """
+        axis_of = {window.dim: self._tiles(n) for n, window in enumerate(self.windows)}
+        for window in self.sums:
+            extent = window.output.extent + window.tap.extent - 1
+            axis_of[window.dim] = Axis("int64", window.output.name, extent, False)
         axes = []
         for dim, index in enumerate(self.convolution.data.indices):
-            if dim in of_dim:
-                axes.append(self._tiles(of_dim[dim]))
+            if dim in axis_of:
+                axes.append(axis_of[dim])
             else:
                 assert isinstance(index, Axis), "a convolution is read at axes and windows"
                 axes.append(_new_axis(index))
@@ -146,11 +158,11 @@ class _Winograd:
                 for index in source.indices
                 if isinstance(index, Axis) and index not in self.taps
             }
-            inner = [*self._products(n + 1), *map(_new_axis, self.taps[n + 1 :])]
+            inner = [*self._products(0, n + 1), *map(_new_axis, self.taps[n + 1 :])]
             after = list(rest.values())
             element = partial(_at, made[-1], [], after) if made else partial(self._weight, rest)
             formula = partial(_rounded, source.dtype) if n + 1 == len(self.taps) else by_parity
-            body = _transformed(element, inner, n, self.matrices.taps, formula)
+            body = _transformed(element, inner, n, self.matrices[n].taps, formula)
             made.append(_tensor(f"{self.name}.weights{n}", (*inner, *after), body))
         return tuple(made)
 
@@ -164,15 +176,24 @@ class _Winograd:
     # --- the products and the results -----------------------------------------------------------------------------
 
     def _product(self, data: Tensor, weights: Tensor) -> Tensor:
-        """[products, other dimensions and tiles, channels] of the results, summed over the channels of the data."""
+        """[products, other dimensions and tiles, channels] of the results, summed over the channels of the data.
+
+        Also over the taps of windows that stay sums.
+        """
         convolution = self.convolution
-        products = self._products(len(self.windows))
+        products = self._products(0, len(self.windows))
         axes = self._result_axes()
-        summed = {axis: Axis("int64", axis.name, axis.extent, True) for axis in convolution.channels}
+        over = (*(window.tap for window in self.sums), *convolution.channels)
+        summed = {axis: Axis("int64", axis.name, axis.extent, True) for axis in over}
         value_of: dict[Expr, Expr] = dict(zip(convolution.tensor.axes, axes, strict=True))
         value_of.update(summed.items())
-        output_of = {window.dim: window.output for window in self.windows}
-        of_data = [value_of[output_of.get(dim, index)] for dim, index in enumerate(convolution.data.indices)]
+        position_of = {window.dim: value_of[window.output] for window in self.windows}
+        for window in self.sums:
+            position_of[window.dim] = binary("add", value_of[window.output], value_of[window.tap])
+        of_data = [
+            position_of[dim] if dim in position_of else value_of[index]
+            for dim, index in enumerate(convolution.data.indices)
+        ]
         of_weights = [value_of[index] for index in convolution.weights.indices if index not in self.taps]
         value = binary("mul", _at(data, [], of_data, products), _at(weights, [], of_weights, products))
         body = Reduce(value.dtype, "sum", (value,), tuple(summed.values()))
@@ -183,11 +204,11 @@ class _Winograd:
         made: list[Tensor] = []
         for n in range(len(self.windows)):
             *outer, channel = self._result_axes()
-            results = _new_axes(self.within[: n + 1], self.tile)
-            inner = [*results, *_new_axes(self.of_products[n + 1 :], self.num_products)]
+            results = _new_axes(self.within[: n + 1], self.tiles)
+            inner = [*results, *self._products(n + 1, len(self.windows))]
             before, after = (outer, [channel]) if made else ([], [*outer, channel])
             element = partial(_at, made[-1] if made else product, before, after)
-            body = _transformed(element, inner, n, self.matrices.outputs, by_pairs)
+            body = _transformed(element, inner, n, self.matrices[n].outputs, by_pairs)
             made.append(_tensor(f"{self.name}.result{n}", (*outer, *inner, channel), body))
         return tuple(made)
 
@@ -197,10 +218,14 @@ class _Winograd:
         return [self._tiles(place[axis]) if axis in place else _new_axis(axis) for axis in self.convolution.tensor.axes]
 
     def _tiles(self, n: int) -> Axis:
-        return Axis("int64", self.of_tiles[n], -(-self.windows[n].output.extent // self.tile), False)
+        return Axis("int64", self.of_tiles[n], -(-self.windows[n].output.extent // self.tiles[n]), False)
 
-    def _products(self, num: int) -> list[Axis]:
-        return _new_axes(self.of_products[:num], self.num_products)
+    def _products(self, begin: int, end: int) -> list[Axis]:
+        return _new_axes(self.of_products[begin:end], [len(made.inputs) for made in self.matrices[begin:end]])
+
+    def _places(self, begin: int) -> list[Axis]:
+        """Those of the data of a tile, along the windows from `begin` on."""
+        return _new_axes(self.within[begin:], [len(made.inputs) for made in self.matrices[begin:]])
 
 
 def _transformed(element: _Element, inner: Sequence[Axis], n: int, rows: Sequence[Row], formula: _Formula) -> Expr:
@@ -228,8 +253,12 @@ def _new_axis(like: Axis) -> Axis:
     return Axis("int64", like.name, like.extent, False)
 
 
-def _new_axes(names: Sequence[str], extent: int) -> list[Axis]:
-    return [Axis("int64", name, extent, False) for name in names]
+def _new_axes(names: Sequence[str], extents: Sequence[int]) -> list[Axis]:
+    return [Axis("int64", name, extent, False) for name, extent in zip(names, extents, strict=False)]
+
+
+def _moved(index: Expr, offset: int) -> Expr:
+    return index if offset == 0 else binary("add", index, offset)
 
 
 def _new_names(letter: str, num: int, taken: set[str]) -> list[str]:
