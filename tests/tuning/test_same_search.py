@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 _PROGRAM = """
 import sys
 from tests.tuning.fake_measurer import FakeMeasurer
@@ -17,16 +15,17 @@ from tilewright.tuning.tuner import tune
 from tilewright.workloads import parse
 
 fake = FakeMeasurer(Target.of("llvm -mcpu=haswell"), 2)
-tune(parse(sys.argv[1]), trials=40, threads=2, target=fake.target, seed=int(sys.argv[2]), measurer=fake)
+task = parse("c2d:1x8x8x8,16,3x3,s1,p1+relu")
+tune(task, trials=40, threads=2, target=fake.target, seed=int(sys.argv[1]), measurer=fake)
 for batch in fake.batches:
     print(batch.best_latency_s, batch.turns, *(trace.to_json() for trace in batch.traces), sep="\\n")
 """
 
 
-def _search(workload: str, seed: int, hash_seed: int) -> str:
+def _search(seed: int, hash_seed: int) -> str:
     """All that a search asks for, in a process whose sets have an order of their own."""
     run = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, workload, str(seed)],
+        [sys.executable, "-c", _PROGRAM, str(seed)],
         cwd=Path(__file__).parents[2],
         env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
@@ -36,12 +35,8 @@ def _search(workload: str, seed: int, hash_seed: int) -> str:
     return run.stdout
 
 
-@pytest.mark.parametrize("workload", ["gmm:48x40x56", "c2d:1x8x8x8,16,3x3,s1,p1+relu"])
-def test_the_same_seed_gives_the_same_search_in_another_process(workload: str) -> None:
-    first = _search(workload, seed=1, hash_seed=1)
+def test_the_same_seed_gives_the_same_search_in_another_process_and_another_seed_another() -> None:
+    first = _search(seed=1, hash_seed=1)
     assert first.count("\n") > 40
-    assert _search(workload, seed=1, hash_seed=2) == first
-
-
-def test_another_seed_gives_another_search() -> None:
-    assert _search("gmm:48x40x56", seed=1, hash_seed=1) != _search("gmm:48x40x56", seed=2, hash_seed=1)
+    assert _search(seed=1, hash_seed=2) == first
+    assert _search(seed=2, hash_seed=1) != first
