@@ -22,8 +22,8 @@ class MeasureOptions:
     run_timeout_s: float = 10.0  # once a best latency is known: ten times that plus a second, if that is less
     min_repeat_ms: float = 3.0  # a repeat runs the kernel so often that it lasts this long
     min_repeats: int = 3
-    max_total_ms: float = 30.0  # for a candidate near the best; others stop after min_repeats
-    close_factor: float = 1.1  # near the best: below this many times its latency
+    max_total_ms: float = 12.0  # for a candidate near the best; others stop after min_repeats
+    close_factor: float = 1.04  # near the best: below this many times its latency
     hopeless_factor: float = 3.0  # a candidate this many times slower than the best is timed once
     contender_factor: float = 1.3  # a candidate below this many times the best could win: its output is checked
     seed: int = 0  # of the random inputs

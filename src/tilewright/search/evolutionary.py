@@ -6,6 +6,7 @@ Each generation is scored as a whole, parents are drawn by their rank, and child
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,10 @@ class EvolutionarySearch(ScoredSearch):
     crossover_share: float = share(0.15)
     relocate_share: float = share(0.05)
     min_parents: int = whole(32)
+    drawn_share: float = share(1 / 3)
+    """Of the sketches, those that random candidates are drawn of in a round, once something was measured."""
+    min_children: int = whole(16)
+    """Fewer children of a sketch are not looked at: that takes as long as looking at many."""
 
     def ask(self, n: int) -> list[Candidate]:
         pools = self._first_generation()
@@ -46,35 +51,45 @@ class EvolutionarySearch(ScoredSearch):
         return _Pool(population[legal], self.scorer(population)[legal])
 
     def _first_generation(self) -> list[_Pool]:
-        """Random candidates of every sketch, half of them plain, and mutants of the best measured ones.
+        """Random candidates, half of them plain, and mutants of the best measured ones.
 
-        There are more of them in the first round, when nothing else is known.
+        In the first round, when nothing else is known, there are more of them, and some of every sketch.
         """
         num = self.population // len(self.sketches) // (2 if self.measured else 1)
         best = [candidate for candidate, _ in self.measured[: max(8, len(self.measured) // 4)]]
+        drawn = self._drawn_sketches()
         pools = []
         for sketch in self.sketches:
-            parts = [sketch.sample(self.rng, num), sketch.sample_plain(self.rng, num)]
+            parts = [sketch.sample(self.rng, num), sketch.sample_plain(self.rng, num)] if sketch in drawn else []
             own = [candidate for candidate in best if candidate.sketch is sketch]
             if own:
                 measured = Population.of(own)
                 count = int(self.measured_share * self.population)
                 parents = measured[self.rng.integers(0, len(measured), count)]
                 parts += [measured, mutate(self.rng, parents)]
-            pools.append(self._pool(Population.concatenate(parts).unique()))
+            if parts:
+                pools.append(self._pool(Population.concatenate(parts).unique()))
         return pools
+
+    def _drawn_sketches(self) -> set[Sketch]:
+        """Other ones in each round: to look at some takes time, however few."""
+        if not self.measured:
+            return set(self.sketches)
+        num = max(1, math.ceil(self.drawn_share * len(self.sketches)))
+        return {self.sketches[place] for place in self.rng.permutation(len(self.sketches))[:num]}
 
     def _next_generation(self, pools: list[_Pool]) -> list[_Pool]:
         """Children of parents drawn by rank over all sketches; those with few such parents are left out."""
         if not any(len(pool.population) for pool in pools):
             return pools
-        children: dict[Sketch, list[Population]] = {pool.population.sketch: [pool.population[:0]] for pool in pools}
+        children: dict[Sketch, list[Population]] = {}
         for parents in self._parents(pools):
             if len(parents) < self.min_parents:
                 continue
             for made in self._children(parents):
-                children[made.sketch].append(made)
-        return [self._pool(Population.concatenate(parts).unique()) for parts in children.values()]
+                children.setdefault(made.sketch, []).append(made)
+        populations = [Population.concatenate(parts).unique() for parts in children.values()]
+        return [self._pool(population) for population in populations if len(population) >= self.min_children] or pools
 
     def _parents(self, pools: list[_Pool]) -> list[Population]:
         """As many candidates as a generation has, those of each sketch together.
