@@ -106,8 +106,8 @@ class Found:
 
     @property
     def are_passed(self) -> bool:
-        judged = (*self.scales, *self.overheads, *self.togethers, *self.foreigns, *self.faults)
-        return all(found.is_passed for found in judged)
+        kinds = (self.scales, self.overheads, self.togethers, self.foreigns, self.faults)
+        return all(found.is_passed for kind in kinds for found in kind)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -60,6 +60,21 @@ def test_the_example_computes_what_the_session_does(tmp_path: Path) -> None:
     assert np.array_equal(result, InferenceSession(model).run(None, {"x": x})[0])
 
 
+@pytest.mark.qemu
+def test_a_library_for_another_machine_computes_the_same_in_its_emulator(tmp_path: Path) -> None:
+    compiler = "aarch64-linux-gnu-gcc"
+    export_c(compiled(residual(width=64, num_blocks=3), "aarch64"), tmp_path, compiler=compiler)
+    build = [compiler, "example.c", "-o", "example", "-L.", "-lmodel", "-Wl,-rpath,."]
+    subprocess.run(build, cwd=tmp_path, check=True, capture_output=True)
+    x = weights(4, 64, seed=3)
+    x.tofile(tmp_path / "in")
+    emulator = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+    subprocess.run([*emulator, "./example", "in", "out"], cwd=tmp_path, check=True, capture_output=True)
+    expected = InferenceSession(compiled(residual(width=64, num_blocks=3))).run(None, {"x": x})[0]
+    found = np.fromfile(tmp_path / "out", np.float32).reshape(expected.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_inputs_outputs_and_copies_of_all_kinds(tmp_path: Path) -> None:
     """Two inputs, scalars, odd names, outputs that are inputs, constants, or each other under another shape."""
     net = PartitionBuilder('a "strange" */ name')

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tuning.fake_measurer import measurement_of
-from tilewright.measure.fleet import Address, DeviceSpec, connection, link
+from tilewright.measure.fleet import Address, DeviceSpec, link
 from tilewright.measure.fleet.jobs import Best, Form
 from tilewright.measure.fleet.wire import write_measurement
 from tilewright.schedule import Trace
@@ -67,7 +67,7 @@ def connect(stations: Mapping[str, InstantStation], patch: pytest.MonkeyPatch) -
 
     patch.setenv("RAY_AUTH_TOKEN", "secret")
     patch.setattr(Address, "answers", True)
-    patch.setattr(connection.subprocess, "Popen", _Thread)
+    patch.setattr("tilewright.measure.fleet.connection.subprocess.Popen", _Thread)
     patch.setattr(link, "_device_handles", handles)
     patch.setattr(link, "_RayStation", lambda name, handle, device=None: handle)
     patch.setattr(link, "_id", lambda handle: "" if handle is None else handle.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -225,6 +225,26 @@ def test_a_fault_of_the_machine_is_not_the_programs() -> None:
         await told.wait_for(2)
         assert told.statuses == {"OK": 2}
         assert "other work had its cores" in told.events[0]
+
+    run(scenario())
+
+
+def test_a_program_has_no_part_in_what_disturbs_machines_however_often() -> None:
+    async def scenario() -> None:
+        told = Told()
+        disturbed = {"fault": "other work had its cores for 95 % of the time", "is_disturbed": True}
+        for number in range(2):  # each is back before it would be set aside
+            answers = iter([disturbed] * 3)
+
+            async def busy(answers: Iterator[Form] = answers) -> Form | None:
+                return next(answers, None)
+
+            told.dispatcher.join(FakeStation(f"d{number}", busy), "build", 1)
+            told.dispatcher.join(FakeStation(f"d{number}", busy), "run", 1)
+        told.dispatcher.submit(jobs(1))
+        await told.wait_for(1)
+        assert told.statuses == {"OK": 1}
+        assert sum("has failed" in event for event in told.events) >= dispatch.MAX_ATTEMPTS - 1
 
     run(scenario())
 

@@ -195,8 +195,8 @@ def test_simulated_devices_answer_one_at_a_time_after_a_while(monkeypatch: pytes
         station = SimulatedStation(DeviceSpec("sims", HASWELL, (0,), 1, simulated=2).write())
         assert json.loads(await station.describe())["simulated"] == 2
         built = [outcome["built"] for outcome in await station.build("setup", ["a", "b", "c"])]
-        answers = await asyncio.gather(*(station.run_on(device, "setup", built[:1], None, "") for device in (0, 1, 1)))
-        answers = [answer for some in answers for answer in some]
+        calls = [station.run_on(device, "setup", built[:1], None, "") for device in (0, 1, 1)]
+        answers = [answer for some in await asyncio.gather(*calls) for answer in some]
         answers += await station.compare("setup", built, 2)
         assert [read_measurement(answer["measurement"]).status for answer in answers] == ["OK"] * 6
         assert json.loads(await station.status())["num_trials"] == 6

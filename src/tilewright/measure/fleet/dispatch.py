@@ -45,7 +45,10 @@ class Station(Protocol):
         """For each trace {"built": ...}, {"measurement": ...} or {"fault": why the machine could not}."""
 
     async def run(self, setup: str, built: Sequence[Form], best: Best) -> list[Form]:
-        """For each program {"measurement": ...}, or {"fault": ...}, of the machine and not of the program."""
+        """For each program {"measurement": ...}, or {"fault": ...}, of the machine and not of the program.
+
+        With "is_disturbed" beside the fault it is others' work on the machine: nothing that a program could have done.
+        """
 
     async def compare(self, setup: str, built: Sequence[Form], turns: int) -> list[Form]:
         """The same for programs that are timed in turns."""
@@ -194,6 +197,7 @@ class Dispatcher:
     def _take_ran(self, place: Workplace, jobs: Sequence[Job], answers: list[Form]) -> None:
         """Tell what was measured; what the machine could not measure is made again."""
         reason, left = "", []
+        is_disturbed = False
         remaining = iter(answers)
         for job in jobs:
             indices = [index for index, built in enumerate(job.built) if built is not None]
@@ -202,13 +206,14 @@ class Dispatcher:
                 forms = [_measured(answer) for answer in mine]
             except (_FaultError, WireError) as error:
                 reason = str(error)
+                is_disturbed = any(answer.get("is_disturbed") is True for answer in mine)
                 left.append(job)
                 continue
             place.num_faults = 0
             for index, form in zip(indices, forms, strict=True):
                 self._tell(job, index, form, place.station.name)
         if left:
-            self._lost(place, left, reason, self._to_run)
+            self._lost(place, left, reason, self._to_run, is_disturbed)
 
     def _with_others(self, first: Job, line: Line[Job], place: Workplace, most: int) -> list[Job]:
         """What goes to a machine at once: of one setup, at most so many, and no more than the machine's share.
@@ -242,9 +247,11 @@ class Dispatcher:
         finally:
             task.cancel()
 
-    def _lost(self, place: Workplace, jobs: Sequence[Job], reason: str, line: Line[Job]) -> None:
-        """Have the jobs done elsewhere, and come back when the machine does."""
-        self._give_back(jobs, line, reason)
+    def _lost(
+        self, place: Workplace, jobs: Sequence[Job], reason: str, line: Line[Job], is_disturbed: bool = False
+    ) -> None:
+        """Have the jobs done elsewhere, and come back when the machine does; what disturbed it is no job's attempt."""
+        self._give_back(jobs, line, "" if is_disturbed else reason)
         is_news = place.is_up.is_set()
         place.is_up.clear()
         place.reason = _first_line(reason)

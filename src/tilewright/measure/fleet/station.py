@@ -87,6 +87,10 @@ class DeviceSpec:
 _Measures: TypeAlias = "Callable[[Runner, Sequence[Built]], list[Measurement]]"
 
 
+class _DisturbedError(TilewrightError):
+    """The machine is slower than it was, and no program has a part in it."""
+
+
 class Station:
     """Runs in an actor: `build` in one thread, `run` and `compare` in another, `status` in a third."""
 
@@ -150,33 +154,33 @@ class Station:
         """Two calls may be here at once: one is timed, and one gets ready."""
         setup = read_setup(setup_text)
         self._tally.begin(setup.task.name)
-        found: list[Measurement] = []
         try:
             self._check(setup)
             kernels = [read_built(form, setup.task, setup.target) for form in built]
             with turns.alone(self._spec.cores):
-                found, reason = self._time(setup_text, kernels, measures)
+                found = self._time(setup_text, kernels, measures)
         except TilewrightError as error:
-            reason = str(error)
-        self._tally.end(found, reason)
-        if reason:
-            return [{"fault": reason} for _ in built]
+            self._tally.end([], str(error))
+            return [{"fault": str(error), "is_disturbed": isinstance(error, _DisturbedError)} for _ in built]
+        self._tally.end(found, "")
         return [{"measurement": write_measurement(measurement)} for measurement in found]
 
-    def _time(self, setup_text: str, kernels: Sequence[Built], measures: _Measures) -> tuple[list[Measurement], str]:
-        """What came of the kernels, or why the machine is to blame for it; with the cores alone."""
+    def _time(self, setup_text: str, kernels: Sequence[Built], measures: _Measures) -> list[Measurement]:
+        """What came of the kernels, with the cores alone; an error if the machine is to blame for it."""
         if reason := self._clock.reason():
-            return [], reason
+            raise _DisturbedError(reason)
         setup = read_setup(setup_text)
         try:
             runner = self._runners.of(setup_text)
             runner.prepare(setup.task, setup.context)
             contention = Contention(getattr(runner, "pid", None))
             found = measures(runner, kernels)
-        except TilewrightError as error:
+        except TilewrightError:
             self._renew_runners()
-            return [], str(error)
-        return found, contention.reason()
+            raise
+        if reason := contention.reason():
+            raise _DisturbedError(reason)
+        return found
 
     def _check(self, setup: Setup) -> None:
         """The code is for this machine, on so many threads as it has cores."""
