@@ -205,3 +205,49 @@ def test_int8_that_the_model_gives_away_is_int8() -> None:
     proto = net.model("y.q")
     proto.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y.q", TensorProto.INT8, [3, 16]))
     check(proto, 1.0)
+
+
+def quantized(rng: np.random.Generator, op: str, w_dtype: Any = np.int8, y_zero: int = 120) -> ModelProto:
+    """A QLinearConv or QLinearMatMul of the input, rounded to uint8."""
+    is_conv = op == "QLinearConv"
+    shape, filters = ((1, 6, 5, 5), (7, 6, 3, 3)) if is_conv else ((4, 9), (9, 7))
+    middle = 128 if w_dtype is np.uint8 else 0
+    constants = {
+        "xs": np.float32(0.02), "xz": np.uint8(100),
+        "w": (rng.integers(-127, 128, filters) + middle).astype(w_dtype),
+        "ws": rng.uniform(0.002, 0.02, 7).astype(np.float32), "wz": np.full(7, middle, w_dtype),
+        "ys": np.float32(0.2), "yz": np.uint8(y_zero), "b": rng.integers(-3000, 3000, 7).astype(np.int32),
+    }  # fmt: skip
+    inputs = ["q", "xs", "xz", "w", "ws", "wz", "ys", "yz", *(["b"] if is_conv else [])]
+    if not is_conv:
+        del constants["b"]
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], ["q"]), node(op, inputs, ["y"])]
+    return model(nodes, [tensor("x", list(shape))], ["y"], constants, opset=21)
+
+
+@pytest.mark.parametrize("w_dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("op", ["QLinearConv", "QLinearMatMul"])
+def test_operators_of_quantized_values_sum_bytes(op: str, w_dtype: Any) -> None:
+    parts = check(quantized(np.random.default_rng(0), op, w_dtype), 1.0)
+    assert ops(parts).count("ConvWords" if op == "QLinearConv" else "MatMulWords") == 1
+
+
+@pytest.mark.parametrize("op", ["ConvInteger", "MatMulInteger"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_sums_of_integers_are_exact(op: str, dynamic: bool) -> None:
+    rng = np.random.default_rng(2)
+    shape, filters = ((1, 6, 5, 5), (7, 6, 3, 3)) if op == "ConvInteger" else ((4, 9), (9, 7))
+    constants = {"w": rng.integers(-128, 128, filters).astype(np.int8), "zero": np.uint8(77)}
+    q = rng.integers(0, 256, shape).astype(np.uint8)
+    inputs = [tensor("q", list(shape), TensorProto.UINT8)]
+    if dynamic:
+        inputs.append(tensor("zero", [], TensorProto.UINT8))
+        del constants["zero"]
+    attributes = {"pads": [1, 1, 1, 1]} if op == "ConvInteger" else {}
+    proto = model([node(op, ["q", "w", "zero"], ["y"], **attributes)], inputs, ["y"], constants, opset=21)
+    with verifying():
+        parts = partition(optimize(load_model(proto)))
+    given = {"q": q} | ({"zero": np.array(77, np.uint8)} if dynamic else {})
+    np.testing.assert_array_equal(run_partition(parts, given)["y"], reference(proto, given)["y"])
+    is_of_words = any(name.endswith("Words") for name in ops(parts))
+    assert is_of_words == (op == "MatMulInteger" or not dynamic)
