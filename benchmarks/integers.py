@@ -77,7 +77,8 @@ def run(case: str, options: argparse.Namespace) -> Row:
     """Quantize one network, compare what it computes, and time both in turns."""
     path = options.records / f"{case.replace(' ', '_')}.onnx"
     if not path.exists():
-        quantize(*case.split(), path)
+        network, activations = case.split()
+        quantize(network, activations, path)
     try:
         return measure(case, path, options)
     except (TilewrightError, WrongResultError) as error:

@@ -18,7 +18,7 @@ from tilewright.partition import partition
 from tilewright.partition.parts import Partition
 from tilewright.testing.partitions import run_partition
 
-X_SCALE, Y_SCALE = np.float32(0.02), np.float32(0.07)
+X_SCALE, Y_SCALE = 0.02, 0.07
 
 
 class Qdq:
@@ -102,7 +102,7 @@ def convolution(dtype: Any, weights: Any, per_channel: bool, shape: Any, filters
     return net.model(net.step(y, "y", Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4))
 
 
-CONVOLUTIONS = {
+CONVOLUTIONS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "3x3": ((1, 8, 7, 6), (20, 8, 3, 3), {"pads": [1, 1, 1, 1]}),
     "colours": ((2, 3, 9, 8), (16, 3, 5, 5), {"pads": [2, 1, 0, 2], "strides": [2, 1]}),
     "odd channels": ((1, 5, 6, 6), (7, 5, 1, 1), {}),
@@ -118,7 +118,7 @@ CONVOLUTIONS = {
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_a_convolution_sums_bytes(name: str) -> None:
     shape, filters, attributes = CONVOLUTIONS[name]
-    step = float(Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4)
+    step = Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4
     for dtype, per_channel in ((np.uint8, True), (np.int8, False)):
         parts = check(convolution(dtype, np.int8, per_channel, shape, filters, **attributes), step)
         found = [op for op in ops(parts) if op.startswith("Conv")]
@@ -127,7 +127,7 @@ def test_a_convolution_sums_bytes(name: str) -> None:
 
 def test_weights_may_be_unsigned_around_their_middle() -> None:
     shape, filters, attributes = CONVOLUTIONS["3x3"]
-    step = float(Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4)
+    step = Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4
     assert "ConvWords" in ops(check(convolution(np.int8, np.uint8, True, shape, filters, **attributes), step))
 
 
@@ -138,7 +138,7 @@ def test_groups_that_are_no_words_and_zero_points_of_weights_stay_floats() -> No
     w = net.weights("w", (8, 6), None)
     net.constants["w.z"] = np.int8(5)
     y = net.op("MatMul", [net.step("x", "h", X_SCALE), w], "c")
-    assert "MatMulWords" not in ops(check(net.model(net.step(y, "y", Y_SCALE)), float(Y_SCALE)))
+    assert "MatMulWords" not in ops(check(net.model(net.step(y, "y", Y_SCALE)), Y_SCALE))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
@@ -153,7 +153,7 @@ def test_a_product_sums_bytes(op: str, shape: tuple[int, ...], transposed: int, 
         y = net.op("Gemm", [x, w, net.bias("b", 11)], "c", transB=transposed)
     else:
         y = net.op("Add", [net.op("MatMul", [x, w], "p"), net.bias("b", 11)], "c")
-    parts = check(net.model(net.step(y, "y", Y_SCALE)), float(Y_SCALE))
+    parts = check(net.model(net.step(y, "y", Y_SCALE)), Y_SCALE)
     assert ops(parts).count("MatMulWords") == 1
     assert "MatMul" not in ops(parts)
 
@@ -195,7 +195,7 @@ def test_a_float_that_others_read_is_there_for_them() -> None:
     net = Qdq((3, 8))
     y = net.op("MatMul", [net.step("x", "h", X_SCALE), net.weights("w", (8, 16), 1)], "c")
     both = net.op("Add", [net.step(y, "y", Y_SCALE), net.op("Sigmoid", [y], "g")], "z")
-    check(net.model(both), float(Y_SCALE))
+    check(net.model(both), Y_SCALE)
 
 
 def test_int8_that_the_model_gives_away_is_int8() -> None:

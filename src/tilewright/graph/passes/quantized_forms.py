@@ -57,7 +57,9 @@ def _expanded(editor: Editor, node: Node) -> bool:
     inputs = [_floats(editor, node, x, data_scale, data_zero, 1)]
     inputs.append(_floats(editor, node, w, scales, zeros, axis))
     if len(node.inputs) > 8 and node.inputs[8]:
-        bias_scales = np.broadcast_to(data_scale.reshape(()) * scales.reshape(-1), editor.type(node.inputs[8]).shape)
+        bias_scales = np.broadcast_to(
+            data_scale.item() * scales.astype(np.float64).reshape(-1), editor.type(node.inputs[8]).shape
+        )
         inputs.append(_floats(editor, node, node.inputs[8], bias_scales, np.zeros(bias_scales.shape, np.int32), 0))
     type_ = TensorType("float32", result.shape)
     attributes = node.attributes if node.op == "QLinearConv" else {}
