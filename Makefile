@@ -14,7 +14,7 @@ NATIVE    := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-deployed bench-scheduler bench-loading bench-importing bench-fleet bench-calibration bench-cost-models bench-cost-models-tuning bench-autotvm pretrained fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-integers bench-deployed bench-scheduler bench-loading bench-importing bench-fleet bench-calibration bench-cost-models bench-cost-models-tuning bench-autotvm pretrained fuzz qemu cross-tools hooks clean
 
 help:
 	@echo "make demo    tune ResNet-18 for a minute: its speed before, after, and next to onnxruntime if that is installed"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-tuner     what the tuner must show, all of it; hours. Its parts: bench-tuning, bench-scoring,"
 	@echo "                     bench-operators, bench-efficiency, bench-ablation; records are kept in RESULTS=$(RESULTS)"
 	@echo "make bench-networks  networks with zero trials and tuned, next to onnxruntime and openvino; over an hour"
+	@echo "make bench-integers  quantized networks with zero trials, next to onnxruntime; minutes"
 	@echo "make bench-deployed  what the tuner says of networks next to what they take; a quarter of an hour"
 	@echo "make bench-scheduler the gradient task scheduler next to round-robin; half an hour"
 	@echo "make bench-loading   how long a compiled resnet50 takes to load, and its memory, next to onnxruntime"
@@ -95,6 +96,9 @@ bench-ablation: $(DEVELOP)
 
 bench-networks: $(DEVELOP)
 	$(BIN)/python -m benchmarks.networks --records $(RESULTS)/networks
+
+bench-integers: $(DEVELOP)
+	$(BIN)/python -m benchmarks.integers --records $(RESULTS)/integers
 
 bench-deployed: $(DEVELOP)
 	$(BIN)/python -m benchmarks.deployed --records $(RESULTS)/deployed

@@ -1,6 +1,6 @@
 """`python -m benchmarks.integers`: networks quantized by onnxruntime's static quantizer, next to onnxruntime on them.
 
-Weights are int8 with a scale for each channel, activations uint8 or int8. onnxruntime is faster on uint8 ones: the marks
+Weights are int8 with a scale for each channel, activations uint8 or int8. onnxruntime is faster on uint8: the marks
 are for these. Every finished case is written to a JSON file at once, the quantized models beside it, and with --budget
 the trials as records. Exits with 1 if they fall short.
 """
@@ -77,7 +77,8 @@ def run(case: str, options: argparse.Namespace) -> Row:
     """Quantize one network, compare what it computes, and time both in turns."""
     path = options.records / f"{case.replace(' ', '_')}.onnx"
     if not path.exists():
-        quantize(*case.split(), path)
+        network, activations = case.split()
+        quantize(network, activations, path)
     try:
         return measure(case, path, options)
     except (TilewrightError, WrongResultError) as error:

@@ -18,7 +18,7 @@ from tilewright.partition import partition
 from tilewright.partition.parts import Partition
 from tilewright.testing.partitions import run_partition
 
-X_SCALE, Y_SCALE = np.float32(0.02), np.float32(0.07)
+X_SCALE, Y_SCALE = 0.02, 0.07
 
 
 class Qdq:
@@ -102,7 +102,7 @@ def convolution(dtype: Any, weights: Any, per_channel: bool, shape: Any, filters
     return net.model(net.step(y, "y", Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4))
 
 
-CONVOLUTIONS = {
+CONVOLUTIONS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "3x3": ((1, 8, 7, 6), (20, 8, 3, 3), {"pads": [1, 1, 1, 1]}),
     "colours": ((2, 3, 9, 8), (16, 3, 5, 5), {"pads": [2, 1, 0, 2], "strides": [2, 1]}),
     "odd channels": ((1, 5, 6, 6), (7, 5, 1, 1), {}),
@@ -118,7 +118,7 @@ CONVOLUTIONS = {
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_a_convolution_sums_bytes(name: str) -> None:
     shape, filters, attributes = CONVOLUTIONS[name]
-    step = float(Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4)
+    step = Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4
     for dtype, per_channel in ((np.uint8, True), (np.int8, False)):
         parts = check(convolution(dtype, np.int8, per_channel, shape, filters, **attributes), step)
         found = [op for op in ops(parts) if op.startswith("Conv")]
@@ -127,7 +127,7 @@ def test_a_convolution_sums_bytes(name: str) -> None:
 
 def test_weights_may_be_unsigned_around_their_middle() -> None:
     shape, filters, attributes = CONVOLUTIONS["3x3"]
-    step = float(Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4)
+    step = Y_SCALE * math.sqrt(math.prod(filters[1:])) / 4
     assert "ConvWords" in ops(check(convolution(np.int8, np.uint8, True, shape, filters, **attributes), step))
 
 
@@ -138,7 +138,7 @@ def test_groups_that_are_no_words_and_zero_points_of_weights_stay_floats() -> No
     w = net.weights("w", (8, 6), None)
     net.constants["w.z"] = np.int8(5)
     y = net.op("MatMul", [net.step("x", "h", X_SCALE), w], "c")
-    assert "MatMulWords" not in ops(check(net.model(net.step(y, "y", Y_SCALE)), float(Y_SCALE)))
+    assert "MatMulWords" not in ops(check(net.model(net.step(y, "y", Y_SCALE)), Y_SCALE))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
@@ -153,7 +153,7 @@ def test_a_product_sums_bytes(op: str, shape: tuple[int, ...], transposed: int, 
         y = net.op("Gemm", [x, w, net.bias("b", 11)], "c", transB=transposed)
     else:
         y = net.op("Add", [net.op("MatMul", [x, w], "p"), net.bias("b", 11)], "c")
-    parts = check(net.model(net.step(y, "y", Y_SCALE)), float(Y_SCALE))
+    parts = check(net.model(net.step(y, "y", Y_SCALE)), Y_SCALE)
     assert ops(parts).count("MatMulWords") == 1
     assert "MatMul" not in ops(parts)
 
@@ -195,7 +195,7 @@ def test_a_float_that_others_read_is_there_for_them() -> None:
     net = Qdq((3, 8))
     y = net.op("MatMul", [net.step("x", "h", X_SCALE), net.weights("w", (8, 16), 1)], "c")
     both = net.op("Add", [net.step(y, "y", Y_SCALE), net.op("Sigmoid", [y], "g")], "z")
-    check(net.model(both), float(Y_SCALE))
+    check(net.model(both), Y_SCALE)
 
 
 def test_int8_that_the_model_gives_away_is_int8() -> None:
@@ -205,3 +205,49 @@ def test_int8_that_the_model_gives_away_is_int8() -> None:
     proto = net.model("y.q")
     proto.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y.q", TensorProto.INT8, [3, 16]))
     check(proto, 1.0)
+
+
+def quantized(rng: np.random.Generator, op: str, w_dtype: Any = np.int8, y_zero: int = 120) -> ModelProto:
+    """A QLinearConv or QLinearMatMul of the input, rounded to uint8."""
+    is_conv = op == "QLinearConv"
+    shape, filters = ((1, 6, 5, 5), (7, 6, 3, 3)) if is_conv else ((4, 9), (9, 7))
+    middle = 128 if w_dtype is np.uint8 else 0
+    constants = {
+        "xs": np.float32(0.02), "xz": np.uint8(100),
+        "w": (rng.integers(-127, 128, filters) + middle).astype(w_dtype),
+        "ws": rng.uniform(0.002, 0.02, 7).astype(np.float32), "wz": np.full(7, middle, w_dtype),
+        "ys": np.float32(0.2), "yz": np.uint8(y_zero), "b": rng.integers(-3000, 3000, 7).astype(np.int32),
+    }  # fmt: skip
+    inputs = ["q", "xs", "xz", "w", "ws", "wz", "ys", "yz", *(["b"] if is_conv else [])]
+    if not is_conv:
+        del constants["b"]
+    nodes = [node("QuantizeLinear", ["x", "xs", "xz"], ["q"]), node(op, inputs, ["y"])]
+    return model(nodes, [tensor("x", list(shape))], ["y"], constants, opset=21)
+
+
+@pytest.mark.parametrize("w_dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("op", ["QLinearConv", "QLinearMatMul"])
+def test_operators_of_quantized_values_sum_bytes(op: str, w_dtype: Any) -> None:
+    parts = check(quantized(np.random.default_rng(0), op, w_dtype), 1.0)
+    assert ops(parts).count("ConvWords" if op == "QLinearConv" else "MatMulWords") == 1
+
+
+@pytest.mark.parametrize("op", ["ConvInteger", "MatMulInteger"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_sums_of_integers_are_exact(op: str, dynamic: bool) -> None:
+    rng = np.random.default_rng(2)
+    shape, filters = ((1, 6, 5, 5), (7, 6, 3, 3)) if op == "ConvInteger" else ((4, 9), (9, 7))
+    constants = {"w": rng.integers(-128, 128, filters).astype(np.int8), "zero": np.uint8(77)}
+    q = rng.integers(0, 256, shape).astype(np.uint8)
+    inputs = [tensor("q", list(shape), TensorProto.UINT8)]
+    if dynamic:
+        inputs.append(tensor("zero", [], TensorProto.UINT8))
+        del constants["zero"]
+    attributes = {"pads": [1, 1, 1, 1]} if op == "ConvInteger" else {}
+    proto = model([node(op, ["q", "w", "zero"], ["y"], **attributes)], inputs, ["y"], constants, opset=21)
+    with verifying():
+        parts = partition(optimize(load_model(proto)))
+    given = {"q": q} | ({"zero": np.array(77, np.uint8)} if dynamic else {})
+    np.testing.assert_array_equal(run_partition(parts, given)["y"], reference(proto, given)["y"])
+    is_of_words = any(name.endswith("Words") for name in ops(parts))
+    assert is_of_words == (op == "MatMulInteger" or not dynamic)

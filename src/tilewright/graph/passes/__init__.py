@@ -19,6 +19,7 @@ from tilewright.graph.passes.identities import drop_identities
 from tilewright.graph.passes.integer_products import use_integer_products
 from tilewright.graph.passes.layer_norm import recognize_layer_norm
 from tilewright.graph.passes.pads import merge_pads
+from tilewright.graph.passes.quantized_forms import expand_quantized_forms
 from tilewright.graph.passes.reshapes import merge_movements
 from tilewright.graph.passes.slices import reshape_before_slices, split_into_slices
 from tilewright.graph.passes.subexpressions import share_subexpressions
@@ -35,6 +36,7 @@ LAST_PASSES: tuple[Pass, ...] = (split_into_slices, reshape_before_slices, hoist
 PASSES: tuple[Pass, ...] = (
     remove_dead_code,
     drop_identities,
+    expand_quantized_forms,
     use_integer_products,
     canonicalize,
     fold_constants,

@@ -37,6 +37,7 @@ def add_convolution(editor: Editor, node: Node, data: str, zero: int, weights: Q
     source = editor.add_transpose(data, to_channels_last(rank), like=node)
     filters = np.transpose(values, (*range(2, rank), 1, 0))
     attributes = dict(node.attributes) | {"zero": zero}
+    packed: npt.NDArray[np.generic]
     if group > 1 and num_inputs == 1 and np.prod(values.shape[2:]) <= _MOST_EXACT:
         op, dtype, packed = "ConvBytes", "float32", filters.astype(np.float32)
     elif group == 1 or num_inputs % BYTES == 0:
