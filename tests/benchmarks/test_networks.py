@@ -23,7 +23,7 @@ from tilewright.runtime import Timing
 from tilewright.target import Target
 from tilewright.tuning.task_scheduler import NetworksResult, TaskScheduler
 
-GOOD = Row("zoo:resnet18", 2, 600, 20, 900, 598.0, 90.0, 20.0, 40.0, 20.0, {}, "openvino", 1.1, 1.0)
+GOOD = Row("zoo:resnet18", 2, 600, 20, 900, 598.0, 90.0, 20.0, 40.0, 20.0, {}, "openvino", 1.2, 1.4)
 
 
 @pytest.fixture
@@ -156,9 +156,9 @@ def test_the_chosen_networks_are_listed(capsys: pytest.CaptureFixture[str]) -> N
     ("changes", "is_good"),
     [
         ({}, True),
-        ({"tuned_ratio": 0.95}, True),
-        ({"tuned_ratio": 0.94}, False),
-        ({"untuned_ratio": 1.09}, False),
+        ({"tuned_ratio": 1.35}, True),
+        ({"tuned_ratio": 1.34}, False),
+        ({"untuned_ratio": 1.14}, False),
         ({"budget_s": 0, "tuned_ratio": 0.0, "tuned_ms": None, "close_after_s": None}, True),  # with zero trials alone
         ({"close_after_s": 180.1}, False),
         ({"close_after_s": 180.1, "network": "zoo:resnet50"}, True),
@@ -173,8 +173,10 @@ def test_what_networks_must_reach(changes: dict[str, Any], is_good: bool) -> Non
 
 
 def test_a_good_mean_does_not_make_up_for_one_slow_network() -> None:
-    rows = [replace(GOOD, tuned_ratio=2.0), replace(GOOD, network="zoo:dcgan", tuned_ratio=0.74)]
-    assert networks.means(rows)[0] == pytest.approx(np.sqrt(2.0 * 0.74))
+    rows = [replace(GOOD, tuned_ratio=4.0), replace(GOOD, network="zoo:dcgan", tuned_ratio=0.99)]
+    assert networks.means(rows)[0] == pytest.approx(np.sqrt(4.0 * 0.99))
+    assert not networks.passed(rows)
+    rows = [replace(GOOD, untuned_ratio=4.0), replace(GOOD, network="zoo:dcgan", untuned_ratio=0.84)]
     assert not networks.passed(rows)
 
 

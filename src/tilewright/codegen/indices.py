@@ -7,7 +7,9 @@ from collections.abc import Callable
 from tilewright.codegen.builder import Value
 from tilewright.codegen.frame import Binding, Frame
 from tilewright.te import Expr, Var
-from tilewright.te.index import Atom, FromMemory, Linear, Operation, atom_bounds, bounds, of_atom
+from tilewright.te.index import Atom, FromMemory, Interval, Linear, Operation, atom_bounds, bounds, of_atom
+
+_Key = tuple[Operation, tuple[tuple[Binding, Interval], ...]]
 
 
 class Indices:
@@ -17,7 +19,7 @@ class Indices:
         self.frame = frame
         self.emit_memory = emit_memory
         self._variables: dict[Operation, tuple[Var, ...] | None] = {}
-        self._known: dict[tuple[Operation, tuple[Binding, ...]], int | Value] = {}
+        self._known: dict[_Key, int | Value] = {}
 
     def evaluate(self, form: Linear) -> tuple[Value | None, int]:
         """A form that is the same in all lanes, as a run-time part (None for none) and a constant.
@@ -91,15 +93,17 @@ class Indices:
             known = self._known[key] = self._computed(atom)
         return known
 
-    def _key(self, atom: Operation) -> tuple[Operation, tuple[Binding, ...]] | None:
-        """The operation and what its variables stand for, which say what it is; None if it reads memory.
+    def _key(self, atom: Operation) -> _Key | None:
+        """The operation, and what its variables stand for and between what, which say what it is.
 
+        In a piece of a loop the ranges are smaller, and more is known there alone. None if it reads memory.
         Loads that are written out have the same few divisions of a fused loop's counter in their addresses.
         """
         if atom not in self._variables:
             self._variables[atom] = _variables(atom)
         own = self._variables[atom]
-        return None if own is None else (atom, tuple([self.frame.bindings[var] for var in own]))
+        frame = self.frame
+        return None if own is None else (atom, tuple([(frame.bindings[var], frame.ranges[var]) for var in own]))
 
     def _computed(self, atom: Operation) -> int | Value:
         low, high = atom_bounds(atom, self.frame.ranges)

@@ -33,6 +33,7 @@ def check_program(
     size = reduction_size(task)
     for tensor, output, expected in zip(task.outputs, outputs, evaluate(task, *inputs), strict=True):
         try:
-            assert_matches(output.array, expected, tensor.dtype, size, rounded=is_rounded(tensor))
+            growth = schedule.trace.error_growth
+            assert_matches(output.array, expected, tensor.dtype, size, growth, is_rounded(tensor))
         except AssertionError as error:
             raise AssertionError(f"output {tensor.name}: {error}") from None

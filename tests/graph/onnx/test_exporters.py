@@ -42,6 +42,10 @@ def fallbacks(partition: Partition) -> dict[str, str]:
     return {part.node.op: part.reason for part in partition.parts if isinstance(part, Fallback)}
 
 
+# What lies in the middle of two steps may be rounded either way, for the last bits of a float decide.
+STEPS = {"quantizer with QuantizeLinear and DequantizeLinear, opset 13": 0.1}
+
+
 @pytest.mark.parametrize("name", EXPORTS)
 def test_an_exported_network_computes_what_onnxruntime_does(name: str) -> None:
     export = EXPORTS[name]
@@ -51,7 +55,12 @@ def test_an_exported_network_computes_what_onnxruntime_does(name: str) -> None:
     expected = expected_outputs(name, feed)
     for output, value in run_partition(partition, feed).items():
         assert value.dtype == expected[output].dtype
-        np.testing.assert_allclose(value, expected[output], rtol=1e-4, atol=1e-4)
+        if name in STEPS:
+            is_close = np.isclose(value, expected[output], rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(value, expected[output], rtol=1e-4, atol=1.001 * STEPS[name])
+            assert is_close.mean() > 0.98
+        else:
+            np.testing.assert_allclose(value, expected[output], rtol=1e-4, atol=1e-4)
 
 
 def test_what_reads_a_value_of_unknown_shape_says_where_that_comes_from() -> None:

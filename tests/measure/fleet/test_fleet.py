@@ -106,9 +106,10 @@ def test_a_bad_program_costs_itself_alone(
 def test_two_tuners_share_a_device_in_turns(head: str, fleet: Fleet) -> None:
     """The second one need not wait until the first, which has much to do, is done."""
     told: list[str] = []
-    tickets = fleet.submit(Batch(doubling(), programs(32)))
-    taking = threading.Thread(target=lambda: told.extend(fleet.next_result().measurement.status for _ in tickets))
     with Fleet(head, threads=1) as second:
+        measure_all(second, Batch(doubling(), programs(1)))  # it is connected
+        tickets = fleet.submit(Batch(doubling(), programs(32)))
+        taking = threading.Thread(target=lambda: told.extend(fleet.next_result().measurement.status for _ in tickets))
         taking.start()
         for _ in second.submit(Batch(doubling(), programs(4))):
             assert second.next_result().measurement.status == "OK"
