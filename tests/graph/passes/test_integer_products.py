@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto
+from onnx.parser import parse_model
 
 from tests.graph.onnx_models import model, node, reference, tensor
 from tilewright.graph.onnx import load_model
@@ -251,3 +252,18 @@ def test_sums_of_integers_are_exact(op: str, dynamic: bool) -> None:
     np.testing.assert_array_equal(run_partition(parts, given)["y"], reference(proto, given)["y"])
     is_of_words = any(name.endswith("Words") for name in ops(parts))
     assert is_of_words == (op == "MatMulInteger" or not dynamic)
+
+
+def test_a_sum_of_scalars() -> None:
+    proto = parse_model("""<ir_version: 8, opset_import: ["" : 13]>
+    g (float[1] x) => (float[1] y) <float s = {0.1}, uint8 z = {3}, int64[1] axes = {0}> {
+        a = Squeeze(x, axes)
+        q = QuantizeLinear(a, s, z)
+        d = DequantizeLinear(q, s, z)
+        c = Add(d, d)
+        r = QuantizeLinear(c, s, z)
+        e = DequantizeLinear(r, s, z)
+        y = Unsqueeze(e, axes)
+    }""")
+    (got,) = run_partition(partition(optimize(load_model(proto))), {"x": np.array([1.23], np.float32)}).values()
+    np.testing.assert_allclose(got, [2.4], rtol=1e-5)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import TracingEditor, has_any
-from tilewright.graph.passes.quantization import Floats, QuantizedWeights, Scale, quantized_weights, scale_of
+from tilewright.graph.passes.quantization import HALF, Floats, QuantizedWeights, Scale, quantized_weights, scale_of
 from tilewright.graph.passes.word_products import add_convolution, add_product
 from tilewright.operators import ONNX, Node, TensorType
 
@@ -32,7 +32,6 @@ from tilewright.operators import ONNX, Node, TensorType
 _MOVES = frozenset(("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "MaxPool"))
 # Of a sum that is rounded: more are added as floats.
 _MOST_TERMS = 2
-_HALF = 128
 
 
 def use_integer_products(graph: Graph) -> Graph:
@@ -130,7 +129,7 @@ class _Rewriting:
             return name
         if name not in self._unsigned:
             wide = self.editor.add("Cast", [name], TensorType("int32", known.shape), {"to": 6}, like=node, opset=13)
-            half = self.editor.constant(np.array(_HALF, np.int32), "half")
+            half = self.editor.constant(np.array(HALF, np.int32), "half")
             moved = self.editor.add("Add", [wide, half], TensorType("int32", known.shape), like=node, opset=14)
             type_ = TensorType("uint8", known.shape)
             self._unsigned[name] = self.editor.add("Cast", [moved], type_, {"to": 2}, like=node, opset=13)
@@ -231,7 +230,7 @@ class _Rewriting:
         is_whole = all(self.editor.type(name).shape == shape for name, _ in terms)
         if 1 <= len(terms) <= _MOST_TERMS and is_whole:
             shift = parts[0].shift + parts[1].shift  # type: ignore[union-attr]  # none is None
-            if shift.size <= max(shape):
+            if shift.size <= max(shape, default=1):
                 self._sums[node.outputs[0]] = ScaledSum(terms, shift)
         return False
 

@@ -12,7 +12,8 @@ from tilewright.graph.passes.editor import Editor
 from tilewright.operators import ONNX, Node, axis_attribute
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-_HALF = 128
+HALF = 128
+"""What signed bytes become unsigned by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Scale:
     @property
     def unsigned(self) -> Scale:
         """The same of bytes that are 128 more where they were signed."""
-        return Scale(self.scale, self.zero + _HALF, False) if self.is_signed else self
+        return Scale(self.scale, self.zero + HALF, False) if self.is_signed else self
 
 
 def scale_of(editor: Editor, node: Node) -> Scale | None:
@@ -74,7 +75,7 @@ def quantized_weights(editor: Editor, node: Node) -> QuantizedWeights | None:
         return None
     if scale.dtype != np.float32 or scale.ndim > 1 or not np.all(np.isfinite(scale)):
         return None
-    middle = _HALF if values.dtype == np.uint8 else 0
+    middle = HALF if values.dtype == np.uint8 else 0
     if np.any(zero.astype(np.int64) != middle):
         return None
     axis = axis_attribute(node) % values.ndim if values.ndim and scale.size > 1 else 0
