@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
-from tilewright.ir import For, Load, Update
+from tilewright.ir import Buffer, For, Load, Update
 from tilewright.te import Binary, Expr, Var
 from tilewright.te.index import FromMemory, Linear, Operation, of_atom, variables
 
@@ -31,6 +31,18 @@ class Rereads:
     @property
     def num_numbers(self) -> int:
         return max(self.numbers.values()) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A buffer whose elements are read anew: in steps of other numbers, and by the second of a pair of vectors."""
+
+    buffer: Buffer
+    step: int
+    is_pair: bool
+
+    def number(self, is_second: bool) -> int:
+        return 2 * self.step + is_second if self.is_pair else self.step
 
 
 @dataclass(slots=True)

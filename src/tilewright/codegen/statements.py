@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tilewright.codegen.arithmetic import combine, combine_indexed, reduce_lanes, reduce_lanes_indexed
-from tilewright.codegen.broadcasts import StraightCode, factors, is_uniform
+from tilewright.codegen.broadcasts import Apart, StraightCode, factors, is_uniform
 from tilewright.codegen.builder import FunctionBuilder, Value
 from tilewright.codegen.collapse import collapse
 from tilewright.codegen.convert import compute_dtype
@@ -23,6 +25,7 @@ from tilewright.ir import (
     Store,
     Update,
     Where,
+    statements,
     used_buffers,
     used_variables,
     written_buffers,
@@ -32,24 +35,33 @@ from tilewright.target import Target
 from tilewright.te import DOT4, DTYPES, Binary, Const, Select, Var
 from tilewright.te.index import Interval
 
+if TYPE_CHECKING:
+    from tilewright.codegen.reuse import CodeShelf
+
 # Of all statements. Programs of the search space have at most about 3,500 statements and 24,000 instructions.
 MAX_INSTRUCTIONS = 40_000
-
-
-# Each takes a register of its own.
+# Pointers to one buffer: each takes a register of its own.
 _MOST_POINTERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
-    """A buffer whose elements are read anew: in steps of other numbers, and by the second of a pair of vectors."""
+class ParallelBody:
+    """The body of a parallel loop as a function, which threads run, and the intrinsics that it calls."""
 
-    buffer: Buffer
-    step: int
-    is_pair: bool
+    name: str
+    text: str
+    declarations: Mapping[str, str]
+    num_statements: int
+    scratch_bytes: int
 
-    def number(self, is_second: bool) -> int:
-        return 2 * self.step + is_second if self.is_pair else self.step
+    @property
+    def declaration(self) -> str:
+        return f'declare void @"{self.name}"(ptr, i64, i64)'
+
+    def as_module(self) -> str:
+        """A module of its own, whose function others can call."""
+        function = self.text.replace("define internal ", "define ", 1)
+        return "\n\n".join([function, *self.declarations.values()]) + "\n"
 
 
 @dataclass(slots=True)
@@ -58,9 +70,15 @@ class ModuleText:
 
     target: Target
     num_threads: int
+    shelf: CodeShelf | None = None
     declarations: dict[str, str] = field(default_factory=dict)
-    functions: list[str] = field(default_factory=list)
+    bodies: list[ParallelBody] = field(default_factory=list)
+    entries: list[str] = field(default_factory=list)
     num_statements: int = 0
+
+    def add(self, body: ParallelBody) -> None:
+        self.bodies.append(body)
+        self.declarations.update(body.declarations)
 
 
 class FunctionWriter:
@@ -69,7 +87,8 @@ class FunctionWriter:
     def __init__(self, module: ModuleText, name: str) -> None:
         self.module = module
         self.name = name
-        self.builder = FunctionBuilder(module.declarations, module.target.has_fma, module.target.has_rounding)
+        self.declarations: dict[str, str] = {}
+        self.builder = FunctionBuilder(self.declarations, module.target.has_fma, module.target.has_rounding)
         self.frame = Frame(self.builder, module.target)
         self.values = Values(self.frame)
         self.memory = self.values.memory
@@ -327,20 +346,48 @@ class FunctionWriter:
             self.builder.effect(f"store {value.typed}, ptr {context}.{self.num_closures}.{position}, align 8")
         run = self.builder.fresh("load ptr, ptr %rt, align 8", "ptr", 1)
         self.builder.effect(f'call void {run.text}(ptr %rt, ptr @"{closure.name}", ptr {context}, i64 {loop.extent})')
-        closure.builder.label("entry")
-        closure._counted_loop(loop, "%begin", "%end")
+        body = self._reused_body(loop, closure, captured)
+        self.module.add(body)
+        self.scratch_bytes = max(self.scratch_bytes, body.scratch_bytes)
+
+    def _reused_body(self, loop: For, closure: FunctionWriter, captured: list[Value]) -> ParallelBody:
+        """The body as it was written for another program, or else anew."""
+        shelf = self.module.shelf
+        if shelf is None or any(isinstance(inner, For) and inner.kind == PARALLEL for inner in statements(loop.body)):
+            return closure._body(loop, captured)
+        is_new = False
+
+        def write() -> ParallelBody:
+            nonlocal is_new
+            is_new = True
+            return closure._body(loop, captured)
+
+        known = [closure.frame.bindings.get(var) for var in used_variables(loop.body)]
+        has_pointer = [buffer in closure.memory.pointers for buffer in used_buffers(loop.body)]
+        ranges = list(closure.frame.ranges.values())
+        body = shelf.body(loop, (closure.name, known, has_pointer, ranges), write)
+        if not is_new:
+            self.module.num_statements += body.num_statements
+        return body
+
+    def _body(self, loop: For, captured: list[Value]) -> ParallelBody:
+        """This function, as the body of the loop with the values that it uses."""
+        num_before = self.module.num_statements
+        self.builder.label("entry")
+        self._counted_loop(loop, "%begin", "%end")
         header = [f"  %slot{n} = getelementptr i64, ptr %context, i64 {n}" for n in range(len(captured) + 1)]
         header += ["  %rt = load ptr, ptr %slot0, align 8"]
         header += [f"  %in{n} = load {value.type}, ptr %slot{n}, align 8" for n, value in enumerate(captured, 1)]
-        if closure.memory.arena_bytes:
+        if self.memory.arena_bytes:
             header += [
                 "  %scratch.slot = getelementptr i64, ptr %rt, i64 1",
                 "  %scratch.get = load ptr, ptr %scratch.slot, align 8",
-                f"  %scratch = call ptr %scratch.get(i64 {closure.memory.arena_bytes})",
+                f"  %scratch = call ptr %scratch.get(i64 {self.memory.arena_bytes})",
             ]
-        signature = f'define internal void @"{closure.name}"(ptr %context, i64 %begin, i64 %end) nounwind'
-        self.module.functions.append(closure.text(signature, header, "  ret void"))
-        self.scratch_bytes = max(self.scratch_bytes, closure.memory.arena_bytes)
+        signature = f'define internal void @"{self.name}"(ptr %context, i64 %begin, i64 %end) nounwind'
+        text = self.text(signature, header, "  ret void")
+        num_statements = self.module.num_statements - num_before
+        return ParallelBody(self.name, text, self.declarations, num_statements, self.memory.arena_bytes)
 
     def _captured(self, loop: For, closure: FunctionWriter) -> list[Value]:
         """The run-time values that the body uses; they arrive in the closure as %in1, %in2, ..."""

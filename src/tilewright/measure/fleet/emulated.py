@@ -82,7 +82,8 @@ class EmulatedRunner:
     def _emulate(self, built: Built, folder: Path, repeats: int) -> tuple[list[Array], tuple[float, ...]]:
         """The outputs of the kernel after its constants were packed, and the seconds of each repeat."""
         assert self._task is not None, "the runner was prepared"
-        (folder / "kernel.o").write_bytes(built.binary.object_code)
+        for number, code in enumerate((built.binary.object_code, *built.binary.parts)):
+            (folder / f"kernel{number}.o").write_bytes(code)
         arguments = list(self._inputs)
         for pack in built.binary.packs:
             blank = _blank(pack.shape, pack.dtype)
@@ -99,7 +100,7 @@ class EmulatedRunner:
         program, given, got = folder / f"program-{entry.symbol}", folder / "input", folder / "output"
         given.write_bytes(_packed(entry, arguments))
         self._run(self._compiler, "-O1", "-static", f"-DKERNEL={entry.symbol}", f"-I{_HEADERS}", "-o", str(program),
-                  str(_MAIN), str(folder / "kernel.o"))  # fmt: skip
+                  str(_MAIN), *map(str, folder.glob("kernel*.o")))  # fmt: skip
         said = self._run(self._emulator, str(program), str(given), str(got), str(repeats))
         data, offset = got.read_bytes(), 0
         contents: list[Array] = []

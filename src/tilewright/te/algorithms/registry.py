@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilewright.errors import ExpressionError
 from tilewright.te.algorithms.convolution import Convolution, find_convolution
@@ -60,8 +61,12 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 
+@lru_cache(maxsize=16)
 def rewritten(tensor: Tensor, name: str) -> Rewritten:
-    """The tensor computed by the algorithm of that name; ExpressionError says why it cannot be."""
+    """The tensor computed by the algorithm of that name; ExpressionError says why it cannot be.
+
+    Every population of a search asks for the same few, and stages are values: they are made once.
+    """
     algorithm = ALGORITHMS.get(name)
     if algorithm is None:
         raise ExpressionError(f"there is no algorithm {name!r}; use one of: {', '.join(ALGORITHMS)}")
