@@ -18,7 +18,6 @@ from tilewright.codegen.values import Values
 from tilewright.errors import CodegenError
 from tilewright.ir import (
     Block,
-    Buffer,
     For,
     Load,
     Stmt,
