@@ -8,7 +8,6 @@ with the byte that stands for zero; weights are signed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 
 from tilewright import te
 from tilewright.operators.convolution import convolve, filter_of, flatten
@@ -19,31 +18,25 @@ from tilewright.operators.registry import Call, Facts, MisfitError, operator
 from tilewright.operators.window import pad_windows, windows
 from tilewright.te import Expr, Tensor
 
-BYTES = 4
-"""In a word."""
-
-
 @operator("Words", domain=OWN, facts=Facts(reinterprets=True))
 def words(call: Call) -> Tensor:
     """The bytes of a tensor, four along the last axis as one word: the same memory."""
     X = call.tensor(0)
-    if X.ndim == 0 or X.shape[-1] % BYTES or X.dtype not in ("int8", "uint8"):
-        raise MisfitError(f"words are of {BYTES} bytes along the last axis, got {X.dtype}{list(X.shape)}")
+    if X.ndim == 0 or X.shape[-1] % te.WORD_BYTES or X.dtype not in ("int8", "uint8"):
+        raise MisfitError(f"words are of {te.WORD_BYTES} bytes along the last axis, got {X.dtype}{list(X.shape)}")
 
     def word(*i: Expr) -> Expr:
         *outer, last = i
-        parts = [te.cast(X[(*outer, last * BYTES + n)], "uint8") for n in range(BYTES - 1)]
-        highest = te.cast(te.cast(X[(*outer, last * BYTES + BYTES - 1)], "int8"), "int32")
-        return reduce(lambda high, low: high * 256 + te.cast(low, "int32"), reversed(parts), highest)
+        return te.word_of([X[(*outer, last * te.WORD_BYTES + n)] for n in range(te.WORD_BYTES)])
 
-    return te.compute((*X.shape[:-1], X.shape[-1] // BYTES), word, call.name())
+    return te.compute((*X.shape[:-1], X.shape[-1] // te.WORD_BYTES), word, call.name())
 
 
 @operator("ConvWords", domain=OWN)
 def conv_words(call: Call) -> Tensor:
     """The sums of a convolution of words; `zero` is the byte around the data."""
     zero = call.attribute("zero", 0)
-    padding = int.from_bytes(bytes([zero] * BYTES), "little", signed=True)
+    padding = int.from_bytes(bytes([zero] * te.WORD_BYTES), "little", signed=True)
     return _convolution(call, te.constant(padding, "int32"), te.dot4)
 
 

@@ -13,7 +13,7 @@ from tilewright.graph.passes.layout import to_channels_first, to_channels_last, 
 from tilewright.graph.passes.quantization import Floats, QuantizedWeights
 from tilewright.graph.types import expressed_types
 from tilewright.operators import OWN, Node, NotCompilableError, TensorType
-from tilewright.operators.words import BYTES
+from tilewright.te import WORD_BYTES
 
 # Up to so many products of bytes a sum of floats is exact.
 _MOST_EXACT = (1 << 24) // (255 * 128)
@@ -40,7 +40,7 @@ def add_convolution(editor: Editor, node: Node, data: str, zero: int, weights: Q
     packed: npt.NDArray[np.generic]
     if group > 1 and num_inputs == 1 and np.prod(values.shape[2:]) <= _MOST_EXACT:
         op, dtype, packed = "ConvBytes", "float32", filters.astype(np.float32)
-    elif group == 1 or num_inputs % BYTES == 0:
+    elif group == 1 or num_inputs % WORD_BYTES == 0:
         op, dtype = "ConvWords", "int32"
         source = _words(editor, source, node)
         packed = _packed(filters, rank - 2)
@@ -87,12 +87,12 @@ def _add(
 def _words(editor: Editor, name: str, like: Node) -> str:
     """Bytes as words along their last axis, with bytes added that make it whole; weights are zero there."""
     known = editor.type(name)
-    missing = -known.shape[-1] % BYTES
+    missing = -known.shape[-1] % WORD_BYTES
     if missing:
         amounts = np.array([0] * (2 * len(known.shape) - 1) + [missing], np.int64)
         known = TensorType(known.dtype, (*known.shape[:-1], known.shape[-1] + missing))
         name = editor.add("Pad", [name, editor.constant(amounts, "pads")], known, like=like, opset=13)
-    type_ = TensorType("int32", (*known.shape[:-1], known.shape[-1] // BYTES))
+    type_ = TensorType("int32", (*known.shape[:-1], known.shape[-1] // WORD_BYTES))
     return editor.add("Words", [name], type_, like=like, domain=OWN)
 
 
@@ -102,7 +102,7 @@ def _packed(values: npt.NDArray[np.integer], axis: int) -> npt.NDArray[np.int32]
     >>> _packed(np.array([[1, 2], [0, 0], [0, 0]]), 0)
     array([[1, 2]], dtype=int32)
     """
-    missing = -values.shape[axis] % BYTES
+    missing = -values.shape[axis] % WORD_BYTES
     filled = np.pad(values, [(0, missing if n == axis else 0) for n in range(values.ndim)])
     last = np.moveaxis(filled.astype(np.int8), axis, -1)
     words = np.ascontiguousarray(last).view("<i4").astype(np.int32)
