@@ -18,6 +18,7 @@ from tilewright.operators.registry import Call, Facts, MisfitError, operator
 from tilewright.operators.window import pad_windows, windows
 from tilewright.te import Expr, Tensor
 
+
 @operator("Words", domain=OWN, facts=Facts(reinterprets=True))
 def words(call: Call) -> Tensor:
     """The bytes of a tensor, four along the last axis as one word: the same memory."""

@@ -59,8 +59,7 @@ def convolution(
 
 def any_bytes(task: Task, rng: np.random.Generator) -> list[NDArray[Any]]:
     return [
-        rng.integers(np.iinfo(t.dtype).min, np.iinfo(t.dtype).max, t.shape, t.dtype, endpoint=True)
-        for t in task.inputs
+        rng.integers(np.iinfo(t.dtype).min, np.iinfo(t.dtype).max, t.shape, t.dtype, endpoint=True) for t in task.inputs
     ]
 
 

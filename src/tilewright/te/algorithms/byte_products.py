@@ -2,14 +2,13 @@
 
     sum(cast(A[i, k], int32) * cast(B[k, j], int32), axis=k)
 
-is a sum of `dot4(A.words[i, k], B.words[k, j])` over a quarter as many places, and exact as it is. The instruction takes
-unsigned bytes and signed ones. Where both operands are of one kind, those of one are moved by 128, and what that adds
-to a sum is 128 times the sum of the other's: A's where B is a constant, since a constant is packed for one reader.
+is a sum of `dot4(A.words[i, k], B.words[k, j])` over a quarter as many places, and exact as it is. The instruction
+takes unsigned bytes and signed ones. Where both operands are of one kind, those of one are moved by 128, and what that
+adds to a sum is 128 times the sum of the other's: A's where B is a constant, since a constant is packed for one reader.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -71,8 +70,8 @@ def find_byte_product(tensor: Tensor) -> ByteProduct | None:
 
 
 def _bytes(e: Expr) -> Read | None:
-    is_wide = isinstance(e, Cast) and isinstance(e.x, Read) and e.x.dtype in ("int8", "uint8")
-    return e.x if is_wide else None  # type: ignore[attr-defined, no-any-return]  # it is a cast
+    read = e.x if isinstance(e, Cast) else None
+    return read if isinstance(read, Read) and read.dtype in ("int8", "uint8") else None
 
 
 def _is_own_index(read: Read, axis: Axis) -> bool:
@@ -123,13 +122,16 @@ class _Rewriting:
         product = self._dot(made, packed) if is_data_unsigned else self._dot(packed, made)
         stages = (*made.stages, *packed.stages)
         ahead = tuple(
-            stage for read, part in ((data, made), (weights, packed)) for stage in part.stages if read.tensor.is_constant
+            stage
+            for read, part in ((data, made), (weights, packed))
+            for stage in part.stages
+            if read.tensor.is_constant
         )
-        body: Expr = Reduce("int32", "sum", (product,), self._summed_axes())
-        if is_moved:
-            moved = _HALF if is_data_unsigned else -_HALF
-            stages, body = self._corrected(stages, body, made, is_data_unsigned, moved)
-        return Rewritten(stages, ahead, body)
+        total = Reduce("int32", "sum", (product,), self._summed_axes())
+        if not is_moved:
+            return Rewritten(stages, ahead, total)
+        corrections, body = self._corrected(total, made, is_data_unsigned)
+        return Rewritten((*stages, *corrections), ahead, body)
 
     def _summed_axes(self) -> tuple[Axis, ...]:
         return tuple(self.words if axis is self.found.over else axis for axis in self.reduce_axes)
@@ -184,25 +186,23 @@ class _Rewriting:
 
     # --- what moving adds --------------------------------------------------------------------------------------------
 
-    def _corrected(
-        self, stages: tuple[Tensor, ...], body: Expr, data: _Words, is_unsigned: bool, factor: int
-    ) -> tuple[tuple[Tensor, ...], Expr]:
-        """The sums in a stage of their own, and the body that adds what they are off: so many times those of the data.
+    def _corrected(self, total: Reduce, data: _Words, is_unsigned: bool) -> tuple[tuple[Tensor, ...], Expr]:
+        """The sums in a stage of their own, those of the data, and the body that adds what moving took or added.
 
         Data is summed along words first, and that over what is left of the sum: windows have elements in common.
         """
         outer = self.found.tensor.axes
-        product = _copied(f"{self.name}.product", outer, body)
+        product = _copied(f"{self.name}.product", outer, total)
         sums = self._sums(data, is_unsigned)
         indices = (*data.indices[: data.dim], *data.indices[data.dim + 1 :])
-        made: list[Tensor] = [*stages, product, sums]
+        made = [product, sums]
         rest = tuple(axis for axis in self.reduce_axes if axis is not self.found.over)
         if rest:
             used = tuple(axis for axis in outer if any(_has(index, axis) for index in indices))
             over = Reduce("int32", "sum", (Read("int32", sums, indices),), rest)
             sums, indices = _copied(f"{self.name}.windows", used, over), used
             made.append(sums)
-        off = binary("mul", Read("int32", sums, indices), factor)
+        off = binary("mul", Read("int32", sums, indices), _HALF if is_unsigned else -_HALF)
         return tuple(made), binary("add", Read("int32", product, outer), off)
 
     def _sums(self, data: _Words, is_unsigned: bool) -> Tensor:
@@ -248,7 +248,8 @@ def _copied(name: str, axes: Sequence[Axis], body: Reduce) -> Tensor:
     """A stage of its own with what stands at the axes, and is summed over, by new axes."""
     summed = {axis: Axis("int64", axis.name, axis.extent, True) for axis in body.axes}
     made = tuple(map(_new_axis, axes))
-    values: dict[Var, Expr] = {**dict(zip(axes, made, strict=True)), **summed}
+    values: dict[Var, Expr] = {**summed}
+    values.update(zip(axes, made, strict=True))
     value = substitute(body.values[0], values)
     return _tensor(name, made, Reduce(body.dtype, body.op, (value,), tuple(summed.values())))
 
