@@ -14,6 +14,7 @@ from tilewright.operators.convolution import convolve, filter_of, flatten
 from tilewright.operators.layout import CHANNELS_LAST
 from tilewright.operators.matmul import matmul_of, multiply
 from tilewright.operators.node import OWN
+from tilewright.operators.operands import element
 from tilewright.operators.registry import Call, Facts, MisfitError, operator
 from tilewright.operators.window import pad_windows, windows
 from tilewright.te import Expr, Tensor
@@ -35,17 +36,24 @@ def words(call: Call) -> Tensor:
 
 @operator("ConvWords", domain=OWN)
 def conv_words(call: Call) -> Tensor:
-    """The sums of a convolution of words; `zero` is the byte around the data."""
-    zero = call.attribute("zero", 0)
-    padding = int.from_bytes(bytes([zero] * te.WORD_BYTES), "little", signed=True)
-    return _convolution(call, te.constant(padding, "int32"), te.dot4)
+    """The sums of a convolution of words; `zero`, or what the third operand is, is the byte around the data."""
+    zero = call.optional(2)
+    if zero is None:
+        return _convolution(call, te.constant(_word(call.attribute("zero", 0)), "int32"), te.dot4)
+    return _convolution(call, te.cast(element(zero, ()), "int32") * _word(1), te.dot4)
 
 
 @operator("ConvBytes", domain=OWN)
 def conv_bytes(call: Call) -> Tensor:
-    """The sums of a convolution of bytes with weights that are floats; `zero` is the byte around the data."""
-    padding = te.constant(call.attribute("zero", 0), call.tensor(0).dtype)
+    """The sums of a convolution of bytes with weights that are floats; around the data is what `ConvWords` has."""
+    zero = call.optional(2)
+    padding = te.constant(call.attribute("zero", 0), call.tensor(0).dtype) if zero is None else element(zero, ())
     return _convolution(call, padding, lambda x, w: te.cast(x, "float32") * w)
+
+
+def _word(byte: int) -> int:
+    """A word whose bytes are all this one."""
+    return int.from_bytes(bytes([byte] * te.WORD_BYTES), "little", signed=True)
 
 
 def _convolution(call: Call, padding: Expr, product: Callable[[Expr, Expr], Expr]) -> Tensor:

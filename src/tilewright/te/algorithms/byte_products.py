@@ -248,8 +248,8 @@ def _copied(name: str, axes: Sequence[Axis], body: Reduce) -> Tensor:
     """A stage of its own with what stands at the axes, and is summed over, by new axes."""
     summed = {axis: Axis("int64", axis.name, axis.extent, True) for axis in body.axes}
     made = tuple(map(_new_axis, axes))
-    values: dict[Var, Expr] = {**summed}
-    values.update(zip(axes, made, strict=True))
+    values: dict[Var, Expr] = dict(zip(axes, made, strict=True))
+    values.update(summed.items())
     value = substitute(body.values[0], values)
     return _tensor(name, made, Reduce(body.dtype, body.op, (value,), tuple(summed.values())))
 
