@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.graph.onnx_models import graph, model, node, random, tensor
 from tilewright.errors import ModelError, UnsupportedOperatorError
-from tilewright.graph.contrib import contrib_names
+from tilewright.graph.contrib import contrib_operators
 from tilewright.graph.evaluation.fallback import run_fallback
 from tilewright.graph.onnx import load_model
 from tilewright.graph.protos import CONTRIB
@@ -172,29 +172,55 @@ def test_an_operator_computes_what_onnxruntime_does(op: str, inputs: list[Any], 
 
 def test_every_operator_has_a_case_or_is_another_name() -> None:
     others = {"NhwcFusedConv", "TransposeMatMul", "GatherND", "Pad", "Range", "QuantizeLinear", "DynamicQuantizeLSTM"}
-    assert {case[0] for case in CASES} | others | {"QLinearReduceMean", "QLinearSoftmax"} == set(contrib_names())
+    assert {case[0] for case in CASES} | others | {"QLinearReduceMean", "QLinearSoftmax"} == {
+        op for domain, op in contrib_operators() if domain == CONTRIB
+    }
+
+
+def check_optimized(text: str, shapes: Mapping[str, Sequence[int]], level: str, ops: set[str], folder: Path) -> None:
+    """A network of which onnxruntime makes the operators `ops`; `shapes` are those of its weights."""
+    proto = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 13]> ' + text)
+    weights = {name: random(shape) for name, shape in shapes.items()}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in weights.items())
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    options.optimized_model_filepath = str(folder / "optimized.onnx")
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    optimized = onnx.load(folder / "optimized.onnx")
+    assert ops <= {op.op_type for op in optimized.graph.node if op.domain}
+    feed = {
+        value.name: random([dim.dim_value for dim in value.type.tensor_type.shape.dim]) for value in proto.graph.input
+    }
+    for found, wanted in zip(InferenceSession(optimized).run(None, feed), session.run(None, feed), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_a_network_that_onnxruntime_optimized_is_compiled(tmp_path: Path) -> None:
-    proto = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 13]>
-        net (float[2, 4, 8] x, float[1, 6, 5, 5] image) => (float[2, 4, 8] y, float[1, 4, 3, 3] z)
+    text = """net (float[2, 4, 8] x, float[1, 6, 5, 5] image) => (float[2, 4, 8] y, float[1, 4, 3, 3] z)
         <float half = {0.5}, float one = {1}, float root = {1.41421356}> {
             p = MatMul(x, w) a = Relu(p) q = Add(a, b)
             d = Div(q, root) e = Erf(d) f = Add(e, one) h = Mul(q, f) i = Mul(h, half)
             t = Transpose <perm = [0, 2, 1]> (x) u = MatMul(t, i) y = MatMul(i, u)
             c = Conv(image, v) z = Relu(c)
-        }""")
-    weights = {"w": random((8, 8)), "b": random((8,)), "v": random((4, 6, 3, 3))}
-    proto.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in weights.items())
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
-    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    optimized = onnx.load(tmp_path / "optimized.onnx")
-    assert {"FusedMatMul", "BiasGelu", "FusedConv"} <= {op.op_type for op in optimized.graph.node}
-    feed = {"x": random((2, 4, 8)), "image": random((1, 6, 5, 5))}
-    for found, wanted in zip(InferenceSession(optimized).run(None, feed), session.run(None, feed), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+        }"""
+    shapes = {"w": (8, 8), "b": (8,), "v": (4, 6, 3, 3)}
+    check_optimized(text, shapes, "ORT_ENABLE_EXTENDED", {"FusedMatMul", "BiasGelu", "FusedConv"}, tmp_path)
+
+
+def test_a_network_with_channels_in_blocks_is_compiled(tmp_path: Path) -> None:
+    text = """net (float[1, 3, 8, 8] x, float[1, 16, 6, 6] y) => (float[1, 20, 1, 1] z, float[1, 20, 8, 8] r)
+        <float[4] twice = {1, 1, 2, 2}> {
+            a = Conv <pads = [1, 1, 1, 1]> (x, v) b = Relu(a) c = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (b)
+            d = Resize <mode = "nearest", nearest_mode = "floor", coordinate_transformation_mode = "asymmetric">
+                (c, , twice)
+            e = Conv <pads = [1, 1, 1, 1], group = 32> (d, g) f = Add(e, b) h = Conv(f, w) r = Conv(h, u)
+            i = Conv(y, t) j = AveragePool <kernel_shape = [2, 2]> (i) k = GlobalAveragePool(j) z = Sigmoid(k)
+        }"""
+    shapes = {
+        "v": (32, 3, 3, 3), "g": (32, 1, 3, 3), "w": (20, 32, 1, 1), "u": (20, 20, 1, 1), "t": (20, 16, 2, 3)
+    }  # fmt: skip
+    names = {"Conv", "MaxPool", "Upsample", "ReorderInput", "ReorderOutput"}
+    check_optimized(text, shapes, "ORT_ENABLE_ALL", names, tmp_path)
 
 
 def test_a_layer_normalization_of_before_opset_17_and_one_in_a_branch() -> None:

@@ -23,7 +23,8 @@ from tilewright.operators import ONNX, Attribute, Node, TensorType
 
 CAPTURES = "tilewright.captures"
 CONTRIB = "com.microsoft"
-"""The domain of the operators that onnxruntime has beside those of ONNX."""
+CONTRIB_BLOCKED = "com.microsoft.nchwc"
+"""The domains of the operators that onnxruntime has beside those of ONNX."""
 
 _GRAPH, _GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
 
@@ -55,7 +56,7 @@ def _schema(op: str, opset: int, domain: str) -> OpSchema | None:
 @cache
 def latest_opsets() -> dict[str, int]:
     """The newest version of each domain; subgraphs may hold operators of others than their node's."""
-    found = {CONTRIB: 1}
+    found = {CONTRIB: 1, CONTRIB_BLOCKED: 1}
     for schema in onnx.defs.get_all_schemas():
         found[schema.domain] = max(schema.since_version, found.get(schema.domain, 1))
     return found

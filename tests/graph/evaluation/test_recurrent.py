@@ -81,7 +81,7 @@ def test_activations_and_clipping(op: str, attributes: dict[str, Any]) -> None:
 
 
 def test_an_activation_that_is_not_known_is_refused() -> None:
-    names = tuple(["x", "w", "r"])
+    names = ("x", "w", "r")
     rnn = Node("RNN", names, ("y",), {"hidden_size": SIZE, "activations": ["Swirl"]}, opset=17)
     with pytest.raises(ModelError, match="there is no activation Swirl"):
         run_fallback(rnn, operands("RNN")[:3])

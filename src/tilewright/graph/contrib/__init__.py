@@ -12,26 +12,28 @@ from onnx import NodeProto
 from onnx.helper import make_node
 
 from tilewright.errors import ModelError
-from tilewright.graph.contrib import attention, fused, normalization, quantized, weights
+from tilewright.graph.contrib import attention, blocked, fused, normalization, quantized, weights
 from tilewright.graph.contrib.call import Call, Expansion
-from tilewright.graph.protos import CONTRIB
-from tilewright.operators import Node, TensorType
+from tilewright.graph.protos import CONTRIB, CONTRIB_BLOCKED
+from tilewright.operators import ONNX, Node, TensorType
 
-__all__ = ["IN_DOMAIN_OF_ONNX", "OPSETS", "contrib_names", "expand", "is_contrib"]
+__all__ = ["OPSETS", "contrib_operators", "expand", "is_contrib"]
 
 OPSETS: Mapping[str, int] = {"": 23}
 """What the nodes of an expansion are written for."""
 
-_EXPANSIONS: dict[str, Expansion] = {
-    **fused.EXPANSIONS,
-    **normalization.EXPANSIONS,
-    **attention.EXPANSIONS,
-    **quantized.EXPANSIONS,
-    **weights.EXPANSIONS,
+_EXPANSIONS: dict[str, dict[str, Expansion]] = {
+    CONTRIB: {
+        **fused.EXPANSIONS,
+        **normalization.EXPANSIONS,
+        **attention.EXPANSIONS,
+        **quantized.EXPANSIONS,
+        **weights.EXPANSIONS,
+    },
+    CONTRIB_BLOCKED: blocked.EXPANSIONS,
+    # ONNX has the first one since opset 17, and the second one not at all.
+    ONNX: normalization.IN_DOMAIN_OF_ONNX,
 }
-
-# These stand in the domain of ONNX, which has the first one since opset 17 and the second one not at all.
-IN_DOMAIN_OF_ONNX = ("LayerNormalization", "SimplifiedLayerNormalization")
 
 # What an expansion may come to if attributes or shapes are not those of its operator.
 _MISFITS = (ArithmeticError, LookupError, TypeError, ValueError)
@@ -39,12 +41,12 @@ _MISFITS = (ArithmeticError, LookupError, TypeError, ValueError)
 
 def is_contrib(domain: str, op: str) -> bool:
     """Whether this operator, which ONNX does not have, is known here."""
-    return op in _EXPANSIONS if domain == CONTRIB else domain == "" and op in IN_DOMAIN_OF_ONNX
+    return op in _EXPANSIONS.get(domain, ())
 
 
-def contrib_names() -> list[str]:
-    """The operators of the domain that are known."""
-    return sorted(_EXPANSIONS.keys() - set(IN_DOMAIN_OF_ONNX))
+def contrib_operators() -> list[tuple[str, str]]:
+    """The domains and names of the operators that are known."""
+    return [(domain, op) for domain, expansions in _EXPANSIONS.items() for op in expansions]
 
 
 def expand(node: Node, types: Sequence[TensorType | None], fresh: Callable[[str], str]) -> list[NodeProto] | None:
@@ -55,7 +57,7 @@ def expand(node: Node, types: Sequence[TensorType | None], fresh: Callable[[str]
         return None
     call = Call(node, given, fresh)
     try:
-        results = _EXPANSIONS[node.op](call)
+        results = _EXPANSIONS[node.domain][node.op](call)
     except _MISFITS as error:
         inputs = ", ".join(f"{type_.dtype}{list(type_.shape)}" for type_ in given)
         raise ModelError(

@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from tilewright.graph.contrib.call import Call, Expansion
 
-_CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 _POOL = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides")
 
 
@@ -31,7 +31,7 @@ def activated(call: Call, value: str, parameters: Sequence[float], dtype: str) -
 
 
 def _fused_conv(call: Call) -> list[str]:
-    convolution = call.add("Conv", call.required(0), call.required(1), call.input(2), **call.attributes(*_CONVOLUTION))
+    convolution = call.add("Conv", call.required(0), call.required(1), call.input(2), **call.attributes(*CONVOLUTION))
     total = call.plus(convolution, call.input(3))
     return [activated(call, total, call.attribute("activation_params", ()), call.dtype(0))]
 
@@ -87,7 +87,7 @@ def _nhwc_max_pool(call: Call) -> list[str]:
 
 def _nhwc_fused_conv(call: Call) -> list[str]:
     image = channels_first(call, call.required(0), 0)
-    convolution = call.add("Conv", image, call.required(1), call.input(2), **call.attributes(*_CONVOLUTION))
+    convolution = call.add("Conv", image, call.required(1), call.input(2), **call.attributes(*CONVOLUTION))
     total = call.plus(channels_last(call, convolution, 0), call.input(3))
     return [activated(call, total, call.attribute("activation_params", ()), call.dtype(0))]
 

@@ -52,8 +52,10 @@ def _embed_layer(call: Call) -> list[str]:
 
 EXPANSIONS: dict[str, Expansion] = {
     "EmbedLayerNormalization": _embed_layer,
-    "LayerNormalization": _layer,
-    "SimplifiedLayerNormalization": _simplified_layer,
     "SkipLayerNormalization": _skip_layer,
     "SkipSimplifiedLayerNormalization": _skip_simplified_layer,
+}
+IN_DOMAIN_OF_ONNX: dict[str, Expansion] = {
+    "LayerNormalization": _layer,
+    "SimplifiedLayerNormalization": _simplified_layer,
 }

@@ -7,10 +7,9 @@ from typing import Any
 from onnx import TensorProto
 
 from tilewright.graph.contrib.call import Call, Expansion
-from tilewright.graph.contrib.fused import channels_first, channels_last
+from tilewright.graph.contrib.fused import CONVOLUTION, channels_first, channels_last
 
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
-_CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
 def _real(call: Call, position: int, scale: int | None = None, axis: int | None = None) -> str:
@@ -77,7 +76,7 @@ def _where(call: Call) -> list[str]:
 
 def _convolution(call: Call) -> list[str]:
     x, *rest = call.node.inputs
-    attributes = call.attributes(*_CONVOLUTION)
+    attributes = call.attributes(*CONVOLUTION)
     if not call.attribute("channels_last", 0):
         return [call.add("QLinearConv", x, *rest, **attributes)]
     convolution = call.add("QLinearConv", channels_first(call, x, 0), *rest, **attributes)

@@ -13,8 +13,8 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from tilewright.graph.contrib import IN_DOMAIN_OF_ONNX, OPSETS, contrib_names, expand
-from tilewright.graph.protos import CONTRIB, array_type, node_from_proto
+from tilewright.graph.contrib import OPSETS, contrib_operators, expand
+from tilewright.graph.protos import array_type, node_from_proto
 
 
 class _Contrib(OpRun):  # type: ignore[misc]
@@ -40,6 +40,5 @@ class _Contrib(OpRun):  # type: ignore[misc]
 
 
 CONTRIB_OPERATORS: list[type[OpRun]] = [
-    *[type(name, (_Contrib,), {"op_domain": CONTRIB}) for name in contrib_names()],
-    *[type(name, (_Contrib,), {"op_domain": ""}) for name in IN_DOMAIN_OF_ONNX],
+    type(op, (_Contrib,), {"op_domain": domain}) for domain, op in contrib_operators()
 ]
