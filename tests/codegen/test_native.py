@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 from tests.codegen.sample_ir import ADD_KERNEL, gemm_tile
 from tilewright import CodegenError
@@ -229,13 +230,13 @@ def test_a_long_block_for_aarch64_is_compiled_to_the_same_code_as_with_llvms_own
              f"%x{i}, %x{i}\n  store float %y{i}, ptr %p{i}" for i in range(500)]  # fmt: skip
     text = "\n".join(["define void @long(ptr %a) {", *lines, "  ret void", "}"])
     given: list[str] = []
-    set_option = native.binding.set_option
+    set_option = binding.set_option
 
     def noted(name: str, option: str) -> None:
         given.append(option)
         set_option(name, option)
 
-    monkeypatch.setattr(native.binding, "set_option", noted)
+    monkeypatch.setattr(binding, "set_option", noted)
     quick = compile_object(text, target)
     assert given == ["-aarch64-use-aa=false", "-aarch64-use-aa=true"]
     monkeypatch.setattr(native, "_LONG_BLOCK", 10_000)

@@ -84,6 +84,17 @@ def test_nothing_is_timed_while_a_tuner_thinks_unless_it_is_not_heard_of() -> No
     turns.Thinking([]).begin()
 
 
+def test_neighbours_are_the_cores_of_the_same_last_cache(tmp_path: Path) -> None:
+    for core, (second, third) in {0: ("0", "0-1"), 1: ("1", "0-1"), 2: ("2", "2,4-5")}.items():
+        for index, shared in ((2, second), (3, third)):
+            folder = tmp_path / f"sys/devices/system/cpu/cpu{core}/cache/index{index}"
+            folder.mkdir(parents=True)
+            (folder / "shared_cpu_list").write_text(f"{shared}\n")
+    assert turns.neighbours([0], tmp_path) == [0, 1]
+    assert turns.neighbours([1, 2], tmp_path) == [0, 1, 2, 4, 5]
+    assert turns.neighbours([7], tmp_path) == [7]  # of which nobody says anything
+
+
 def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir()

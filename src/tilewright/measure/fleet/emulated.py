@@ -138,8 +138,9 @@ class EmulatedRunner:
     def _link(self, folder: Path, entry: Entry, arguments: Sequence[Array]) -> None:
         """Make the program that calls a function of the kernel, and the file of its arguments."""
         (folder / "input").write_bytes(_packed(entry, arguments))
-        self._run(self._options.build_timeout_s, self._compiler, "-O1", "-static", f"-DKERNEL={entry.symbol}",
-                  f"-I{_HEADERS}", "-o", str(_program(folder, entry)), str(_MAIN), str(folder / "kernel.o"))  # fmt: skip
+        flags = ("-O1", "-static", f"-DKERNEL={entry.symbol}", f"-I{_HEADERS}", "-o", str(_program(folder, entry)))
+        timeout_s = self._options.build_timeout_s
+        self._run(timeout_s, self._compiler, *flags, str(_MAIN), str(folder / "kernel.o"))
 
     def _call(
         self, folder: Path, entry: Entry, arguments: Sequence[Array], repeats: int, timeout_s: float
@@ -157,9 +158,7 @@ class EmulatedRunner:
         return contents, tuple(float(line) for line in said.split())
 
     def _run(self, timeout_s: float, *command: str) -> str:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout_s, check=False, errors="replace"
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False, errors="replace")
         if done.returncode != 0:
             program = Path(command[0]).name
             raise _FailedError(f"{program} ended with {done.returncode}: {done.stderr[-_LAST_WORDS:]}")

@@ -27,7 +27,7 @@ from tilewright.target import Target
 from tilewright.te import DTYPES, Task
 from tilewright.te.task_json import task_from_json, task_to_json
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Changes with the messages; machines of different ones do not work together."""
 
 _MOST_BYTES = 1 << 40
