@@ -123,7 +123,10 @@ def test_two_tuners_share_a_device_in_turns(head: str, fleet: Fleet) -> None:
 
 def test_without_a_cluster_the_error_has_the_command_that_starts_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", "gmm:32x32x32", "--fleet", "127.0.0.1:1"]) == 2
-    assert "there is no fleet at 127.0.0.1:1; start one with `tilewright fleet up`" in capsys.readouterr().err
+    assert (
+        "there is no fleet at 127.0.0.1:1; start one with `tilewright fleet up --listen 127.0.0.1:1`"
+        in capsys.readouterr().err
+    )
 
 
 def test_status_says_what_each_device_has_done(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:

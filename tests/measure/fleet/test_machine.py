@@ -17,7 +17,7 @@ import pytest
 from tilewright.cli import main
 from tilewright.errors import UsageError
 from tilewright.measure.fleet import Address, DeviceInfo, DeviceSpec, devices, pace, simulated, turns
-from tilewright.measure.fleet.cluster import checked_device_name, ensure_token, find_address, no_cluster
+from tilewright.measure.fleet.cluster import _last_words, checked_device_name, ensure_token, find_address, no_cluster
 from tilewright.measure.fleet.link import why_not
 from tilewright.measure.fleet.pace import Clock, Contention
 from tilewright.measure.fleet.simulated import SimulatedStation
@@ -144,8 +144,16 @@ def test_without_an_address_it_is_the_one_of_this_machine(monkeypatch: pytest.Mo
 
 
 def test_the_remedy_fits_the_address() -> None:
-    assert "`tilewright fleet up`" in no_cluster(Address("127.0.0.1", 1))
+    assert "`tilewright fleet up`" in no_cluster(Address("127.0.0.1", 6379))
+    assert "`tilewright fleet up --listen 127.0.0.1:1`" in no_cluster(Address("127.0.0.1", 1))
     assert "`tilewright fleet up --listen 10.0.0.1:1`" in no_cluster(Address("10.0.0.1", 1))
+
+
+def test_what_a_node_said_many_times_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "node.log"
+    path.write_text("starting\n" + "".join(f"[00:0{second} W 1 1] client.cc: no answer\n" for second in range(9)))
+    assert _last_words(path) == "starting client.cc: no answer"
+    assert _last_words(tmp_path / "nothing") == "it says nothing"
 
 
 def test_a_head_makes_a_secret_that_only_the_user_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ class Thinking:
     `begin` and `end` may be called at any time. A tuner that is not heard of for a while is not waited for.
     """
 
-    def __init__(self, cores: Sequence[int], longest_s: float = 5.0) -> None:
+    def __init__(self, cores: Sequence[int], longest_s: float = 10.0) -> None:
         self._cores = tuple(cores)
         self._longest_s = longest_s
         self._held = ExitStack()
