@@ -18,7 +18,7 @@ from tilewright.measure import OK, RUN_ERROR, RUN_TIMEOUT, Context, Measurement
 from tilewright.records.dataset import DatasetFolder, TaskPrograms, read_folder
 from tilewright.schedule import Trace
 from tilewright.space import Candidate, Sketch
-from tilewright.target import Target
+from tilewright.target import Target, read_machine
 from tilewright.te import Task
 from tilewright.tuning import task_collection
 from tilewright.tuning.collection import Collected, CollectProgress, TaskSource, collect
@@ -412,3 +412,9 @@ def test_a_recheck_mends_what_took_much_longer_than_expected(run: Run) -> None:
 
     run(workload("large", LARGE), programs=40, recheck=True)
     assert run.measurer.batches == [], "nothing is suspicious any more"
+
+
+def test_a_device_elsewhere_has_its_own_processor(run: Run) -> None:
+    run(workload("small", SMALL), target=Target.parse("cortex-a72"), threads=1, processor="a board")
+    run(workload("small", SMALL), threads=1)
+    assert [found.processor for found in DatasetFolder(run.folder).devices()] == ["a board", read_machine().processor]

@@ -92,6 +92,7 @@ def collect(
     target: Target,
     threads: int,
     device: str | None = None,
+    processor: str | None = None,
     context: Context | None = None,
     seed: int = 0,
     again: float = 0.0,
@@ -105,7 +106,8 @@ def collect(
     Programs of a task that the folder has of other devices come first, where they are legal on this one. A share of the
     programs, `again`, is measured a second time after all others. With `recheck` so are programs, of earlier runs, too,
     that took much longer than expected, and the lower latency counts: a machine that is shared is slow for seconds.
-    What was measured is written even if this is interrupted.
+    What was measured is written even if this is interrupted. `processor` is the name of the device's, by default of the
+    one that is here.
     """
     whole_number("programs", programs, least=1)
     if not 0 <= again <= 1:
@@ -113,14 +115,16 @@ def collect(
     limit_s = math.inf if budget_s is None else seconds("budget_s", budget_s)
     options = None if measurer else MEASURING
     with folder.writing(), measurer_or_local(measurer, options, target, threads, seed) as chosen:
-        collector = _Collector(sources, folder, _device(folder, device, target, threads), context, programs, seed)
+        collector = _Collector(
+            sources, folder, _device(folder, device, target, threads, processor), context, programs, seed
+        )
         return collector.run(chosen, again, recheck, limit_s, on_progress)
 
 
-def _device(folder: DatasetFolder, name: str | None, target: Target, threads: int) -> Device:
-    """This machine as the folder knows it."""
-    processor = read_machine().processor
-    found = folder.add_device(Device(name or f"{target.cpu}-{threads}t", str(target), threads, processor))
+def _device(folder: DatasetFolder, name: str | None, target: Target, threads: int, processor: str | None) -> Device:
+    """What is measured on, as the folder knows it."""
+    called = read_machine().processor if processor is None else processor
+    found = folder.add_device(Device(name or f"{target.cpu}-{threads}t", str(target), threads, called))
     if name is not None and found.name != name:
         raise UsageError(
             f"the device is to be called {name}, and {folder.path} knows it as {found.name}: {threads} threads on "
