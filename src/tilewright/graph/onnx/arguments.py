@@ -14,6 +14,7 @@ from onnx import AttributeProto, NodeProto
 from onnx.defs import OpSchema, SchemaError, get_schema
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
+from tilewright.graph.onnx.contrib import contrib_schema
 from tilewright.graph.protos import normal_domain, subgraphs
 
 _VARIADIC = OpSchema.FormalParameterOption.Variadic
@@ -33,10 +34,14 @@ def label(node: NodeProto) -> str:
     return f"node {node.name or ', '.join(node.output) or '(unnamed)'} ({node.op_type})"
 
 
-def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int]) -> None:
-    """Each operator is one that ONNX knows, with the inputs, outputs and attributes that it takes, in subgraphs too."""
+def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int], *, are_inner: bool = False) -> None:
+    """Each operator is one that ONNX knows, with the inputs, outputs and attributes that it takes, in subgraphs too.
+
+    Outside of subgraphs, which the reference evaluator of ONNX may have to run, some of onnxruntime's are known, too.
+    """
     for node in nodes:
-        schema = _schema(node, opsets)
+        contrib = None if are_inner else contrib_schema(node.op_type, node.domain)
+        schema = contrib or _schema(node, opsets)
         _check_inputs(node, schema)
         _check_outputs(node, schema)
         if node.attribute or _attributes_of(schema).required:
@@ -45,7 +50,7 @@ def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int]) -> No
             if node.op_type == "If" and len(graph.output) != len(node.output):
                 given, wanted = len(graph.output), len(node.output)
                 raise _invalid(node, f"a branch of it gives {given} values for its {wanted} outputs")
-            check_operators(graph.node, opsets)
+            check_operators(graph.node, opsets, are_inner=True)
 
 
 def _schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema:
@@ -94,7 +99,7 @@ def _is_required(schema: OpSchema, position: int) -> bool:
 
 def _became_optional(schema: OpSchema, position: int) -> bool:
     """Whether a later version of the operator lets the input out: exporters write that for earlier ones, too."""
-    newest = get_schema(schema.name, schema.domain)
+    newest = contrib_schema(schema.name, schema.domain) or get_schema(schema.name, schema.domain)
     return position < len(newest.inputs) and not _is_required(newest, position)
 
 

@@ -18,6 +18,7 @@ from tilewright.graph.passes.hoisting import hoist_arithmetic
 from tilewright.graph.passes.identities import drop_identities
 from tilewright.graph.passes.integer_products import use_integer_products
 from tilewright.graph.passes.layer_norm import recognize_layer_norm
+from tilewright.graph.passes.packed_products import use_packed_products
 from tilewright.graph.passes.pads import merge_pads
 from tilewright.graph.passes.quantized_forms import expand_quantized_forms
 from tilewright.graph.passes.reshapes import merge_movements
@@ -38,6 +39,7 @@ PASSES: tuple[Pass, ...] = (
     drop_identities,
     expand_quantized_forms,
     use_integer_products,
+    use_packed_products,
     canonicalize,
     fold_constants,
     share_subexpressions,
