@@ -283,7 +283,8 @@ class FunctionWriter:
         for product in products:
             new = self.values.emit(product)
             lanes = max(total.lanes, new.lanes)
-            total = combine(self.builder, stmt.op, self.builder.broadcast(total, lanes), self.builder.broadcast(new, lanes))
+            old, new = (self.builder.broadcast(value, lanes) for value in (total, new))
+            total = combine(self.builder, stmt.op, old, new)
         self.memory.store(stmt, stmt.buffers[0], stmt.indices, total)
         return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -58,6 +58,7 @@ class QuantizedProduct:
     order: npt.NDArray[np.int64] | None
     weights: PackedWeights
     bias: str
+    dtype: str
     is_packed: bool
     """Whether the weights are in blocks; those of any other groups have to become floats."""
 
@@ -73,7 +74,9 @@ def quantized_product(node: Node, types: Types, constants: Constants) -> Quantiz
             f"compiled; quantize the model with one of these"
         )
     if min(depth, columns) < 1 or block < 16 or block & (block - 1):
-        raise _misfit(node, f"K and N are at least 1 and block_size is 16, 32, 64, ...; got {depth}, {columns}, {block}")
+        raise _misfit(
+            node, f"K and N are at least 1 and block_size is 16, 32, 64, ...; got {depth}, {columns}, {block}"
+        )
     known = types.get(data)
     if known is None or 0 in known.shape:
         raise UnsupportedOperatorError(
@@ -90,27 +93,27 @@ def quantized_product(node: Node, types: Types, constants: Constants) -> Quantiz
     scales = _of_blocks(node, _constant(node, constants, 2, None), columns, num_blocks)
     zeros = _zeros(node, constants, columns, num_blocks, bits) if zero_points else None
     weights = PackedWeights(np.ascontiguousarray(values), scales, zeros, bits, block)
+    product = QuantizedProduct(data, None, weights, bias, known.dtype, is_packed=True)
     if not groups:
-        return QuantizedProduct(data, None, weights, bias, is_packed=True)
+        return product
     of_rows = _constant(node, constants, 4, np.int32)[:depth]
     if of_rows.shape != (depth,) or of_rows.min() < 0 or of_rows.max() >= num_blocks:
         raise _misfit(node, f"g_idx has a block from 0 to {num_blocks - 1} for each of {depth} rows")
-    return _grouped(data, weights, of_rows.astype(np.int64), bias)
+    return _grouped(product, of_rows.astype(np.int64))
 
 
-def _grouped(data: str, weights: PackedWeights, groups: npt.NDArray[np.int64], bias: str) -> QuantizedProduct:
+def _grouped(product: QuantizedProduct, groups: npt.NDArray[np.int64]) -> QuantizedProduct:
     """Rows that name their blocks: sorted by these, unless blocks then do not begin where they should."""
+    weights = product.weights
     blocks = np.arange(len(groups)) // weights.block_size
-    if np.array_equal(groups, blocks):
-        return QuantizedProduct(data, None, weights, bias, is_packed=True)
     order = np.argsort(groups, kind="stable")
     if np.array_equal(groups[order], blocks):
         values = np.ascontiguousarray(weights.values[order])
-        in_order = PackedWeights(values, weights.scales, weights.zeros, weights.bits, weights.block_size)
-        return QuantizedProduct(data, order, in_order, bias, is_packed=True)
+        is_sorted = np.array_equal(groups, blocks)
+        return replace(product, order=None if is_sorted else order, weights=replace(weights, values=values))
     zeros = None if weights.zeros is None else weights.zeros[groups]
-    by_row = PackedWeights(weights.values, weights.scales[groups], zeros, weights.bits, 1)
-    return QuantizedProduct(data, None, by_row, bias, is_packed=False)
+    by_row = replace(weights, scales=weights.scales[groups], zeros=zeros, block_size=1)
+    return replace(product, weights=by_row, is_packed=False)
 
 
 def _zeros(node: Node, constants: Constants, columns: int, num_blocks: int, bits: int) -> Array:
@@ -149,7 +152,7 @@ def _constant(
     value = constants.get(node.inputs[position])
     if value is None:
         raise UnsupportedOperatorError(
-            f"node {node} (MatMulNBits) computes its {_INPUTS[position]} while it runs, but packed weights and all that "
+            f"node {node} (MatMulNBits) computes its {_INPUTS[position]} while it runs, but packed weights and what "
             f"belongs to them are constants; make {node.inputs[position]} an initializer of the model"
         )
     if dtype is not None and value.dtype != dtype:

@@ -123,7 +123,7 @@ class Importer:
             operands = [self._new_constant(value, node.inputs[1]) for value in weights.operands]
             self._append_kernel(packed_product(data, operands, weights, total, like=node))
         else:
-            floats = self._new_constant(weights.floats.astype(self.types[data].dtype), node.inputs[1])
+            floats = self._new_constant(weights.floats.astype(product.dtype), node.inputs[1])
             self._append_kernel(Node("MatMul", (data, floats), (total,), {}, node.name, opset=13))
         if product.bias:
             self._append_kernel(Node("Add", (total, product.bias), (output,), {}, node.name, opset=14))

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.graph.graph import Graph
 from tilewright.graph.packed_weights import Array, PackedWeights, packed_product
 from tilewright.graph.passes.editor import TracingEditor, has_any
-from tilewright.operators import ONNX, Node, TensorType, axis_attribute, transpose_order
+from tilewright.operators import ONNX, Node, axis_attribute, transpose_order
 
 # The number of bits of a type, and what makes its values unsigned.
 _TYPES = {"int4": (4, 8), "uint4": (4, 0), "int8": (8, 128), "uint8": (8, 0)}
