@@ -13,7 +13,7 @@ from tilewright.graph.evaluation.fallback import FallbackOperator
 from tilewright.graph.graph import Graph
 from tilewright.operators import ONNX, OWN, Call, Node, TensorType, express
 
-_BY_EXPRESSION = frozenset(("Words", "ConvWords", "ConvBytes", "MatMulWords", "MatMulPacked"))
+_BY_EXPRESSION = frozenset(("Words", "ConvWords", "ConvBytes", "MatMulWords", "MatMulPacked", "SoftmaxMatMul"))
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from tilewright.graph.collecting import rare_collections
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.affine import fold_affine
+from tilewright.graph.passes.attention import fuse_attention
 from tilewright.graph.passes.batch_norm import expand_batch_norm
 from tilewright.graph.passes.canonical import canonicalize
 from tilewright.graph.passes.channels_last import use_channels_last
@@ -32,7 +33,7 @@ __all__ = ["LAST_PASSES", "PASSES", "Pass", "optimize"]
 Pass: TypeAlias = Callable[[Graph], Graph]
 
 # What they leave is for kernels: parts and arithmetic where a kernel takes them in passing.
-LAST_PASSES: tuple[Pass, ...] = (split_into_slices, reshape_before_slices, hoist_arithmetic)
+LAST_PASSES: tuple[Pass, ...] = (split_into_slices, reshape_before_slices, hoist_arithmetic, fuse_attention)
 
 PASSES: tuple[Pass, ...] = (
     remove_dead_code,
