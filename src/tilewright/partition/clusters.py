@@ -199,6 +199,8 @@ class Clusters:
         analyzed = self.analyzed
         if _is_attention(analyzed, n):
             return analyzed.nodes[n].inputs[1] not in values and not values.isdisjoint(analyzed.nodes[n].inputs[:1])
+        if len(values) > 1 and any(_is_attention(analyzed, m) for m in cluster.nodes):
+            return False  # its bands are of one stage, which only a chain of maps is part of
         if analyzed.kind(n) is not Kind.MAP:
             return False
         reads = analyzed.reads(n, values)
@@ -271,6 +273,9 @@ class Clusters:
         """A movement that a product can do in passing, padding, or a map for the epilogue alone."""
         analyzed = self.analyzed
         readers = analyzed.readers[analyzed.result(n)]
+        attention = [m for m in readers if _is_attention(analyzed, m)]
+        if attention:
+            return analyzed.movement(n) is not None and analyzed.reads_lanes([n, *attention])
         if cluster.front.intersection(readers):
             is_simple = analyzed.movement(n) is not None or analyzed.expressions[n].is_padding
             return is_simple and analyzed.reads_lanes([n, *sorted(cluster.front)])

@@ -12,8 +12,14 @@ from dataclasses import dataclass
 
 from tilewright.schedule import Stage, Step
 from tilewright.schedule.steps import ComputeAtStep, ComputeInlineStep, ReorderStep, UnrollStep, VectorizeStep
-from tilewright.space.analysis import elementwise_consumer, has_data_reuse, is_strictly_inlinable, is_untouched, row_axis
-from tilewright.space.analysis import longer
+from tilewright.space.analysis import (
+    elementwise_consumer,
+    has_data_reuse,
+    is_strictly_inlinable,
+    is_untouched,
+    longer,
+    row_axis,
+)
 from tilewright.space.knob import Decision, TileKnob
 from tilewright.space.options import SpaceOptions
 from tilewright.space.parallel_loops import on_threads
@@ -25,8 +31,9 @@ from tilewright.space.vector_loops import lane_knob, vector_steps
 from tilewright.space.waste import MAX_AXIS_WASTE, covers_within
 from tilewright.te import Axis, memory_step
 
-_ROWS_IN_A_BAND = (16, 24, 32, 48, 64, 96, 128)
-_ROWS_IN_REGISTERS = (1, 2, 3, 4, 6, 8, 12)
+_ROWS_IN_A_BAND = (8, 16, 24, 32, 48, 64, 96, 128)
+_ROWS_IN_A_TILE = (6, 8)
+_ROWS_IN_REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
 # With so many pieces of work for each thread, one piece more or less does not matter.
 _PIECES_PER_THREAD = 4
 
@@ -48,14 +55,14 @@ class BandsOfRows(Rule):
 
 @dataclass(frozen=True, slots=True)
 class _Attention:
-    """The stages of attention: `host` takes what `product` sums up, with weights from the rows of `scores`.
+    """The last of the `products` sums up rows with weights from the one before, if that is not somewhere else.
 
-    The host runs over `outer` axes, such as heads, the `rows`, and `inner` axes, along which no weight changes.
+    The host, which takes these sums, runs over `outer` axes, such as heads, the `rows`, and `inner` axes, along which
+    no weight changes.
     """
 
     host: Stage
-    product: Stage
-    scores: Stage
+    products: tuple[str, ...]
     outer: tuple[Axis, ...]
     rows: Axis
     inner: tuple[Axis, ...]
@@ -67,10 +74,12 @@ def _attention(state: SketchState, host: Stage) -> _Attention | None:
         return None
     computed = [stage for stage in schedule.active_stages if not stage.is_placeholder and stage is not host]
     products = [stage for stage in computed if has_data_reuse(stage)]
-    if len(products) != 2 or any(stage.is_output or not is_untouched(stage) for stage in computed):
+    reduces_rows = any(stage.reduction is not None and stage not in products for stage in computed)
+    if len(products) not in (1, 2) or not reduces_rows:
         return None
-    scores, product = products
-    if elementwise_consumer(schedule, product) is not host:
+    product = products[-1]
+    is_plain = all(is_untouched(stage) and not stage.is_output for stage in computed)
+    if not is_plain or elementwise_consumer(schedule, product) is not host:
         return None
     reads = [read for read in product.reads if not schedule[read.tensor.name].is_placeholder]
     if len(reads) != 1 or schedule[reads[0].tensor.name].reduction is not None:
@@ -81,7 +90,7 @@ def _attention(state: SketchState, host: Stage) -> _Attention | None:
     of_host = dict(zip(product.axes, host.axes, strict=True))
     outer = tuple(of_host[axis] for axis in product.axes if axis in reads[0].indices and axis is not rows)
     inner = tuple(of_host[axis] for axis in product.axes if axis not in reads[0].indices)
-    return _Attention(host, product, scores, outer, of_host[rows], inner)
+    return _Attention(host, tuple(stage.name for stage in products), outer, of_host[rows], inner)
 
 
 def _in_bands(state: SketchState, found: _Attention) -> SketchState:
@@ -96,7 +105,7 @@ def _in_bands(state: SketchState, found: _Attention) -> SketchState:
         VectorizeStep(host.name, order[-1]),
     )
     state, pieces, band = _on_threads(state, found)
-    registers = [size for size in _ROWS_IN_REGISTERS if all(_fits(size, band_size) for band_size in bands)]
+    registers = [size for size in _ROWS_IN_REGISTERS if any(_fits(size, band_size) for band_size in bands)]
     before = [stage.name for stage in reversed(state.schedule.active_stages) if not stage.is_placeholder]
     for name in before:
         stage = state.stage(name)
@@ -116,12 +125,14 @@ def _in_bands(state: SketchState, found: _Attention) -> SketchState:
 
 
 def _band_sizes(extent: int, options: SpaceOptions) -> list[int]:
-    sizes = [size for size in _ROWS_IN_A_BAND if size <= extent and covers_within(extent, size, options.max_waste)]
-    return sizes or [min(extent, _ROWS_IN_A_BAND[0])]
+    """Bands as even as can be, and some rows more where that makes whole register tiles of them."""
+    even = {-(-extent // -(-extent // size)) for size in _ROWS_IN_A_BAND}
+    sizes = {-(-size // rows) * rows for size in even for rows in (1, *_ROWS_IN_A_TILE)}
+    return sorted(size for size in sizes if _fits(size, extent, options.max_waste)) or [extent]
 
 
-def _fits(size: int, extent: int) -> bool:
-    return size <= extent and covers_within(extent, size, MAX_AXIS_WASTE)
+def _fits(size: int, extent: int, max_waste: float = MAX_AXIS_WASTE) -> bool:
+    return size <= extent and covers_within(extent, size, max_waste)
 
 
 def _on_threads(state: SketchState, found: _Attention) -> tuple[SketchState, str, str]:
@@ -154,8 +165,12 @@ def _register_tiles(stage: Stage, sizes: list[int], options: SpaceOptions) -> li
 
 
 def _with_panels(state: SketchState, found: _Attention, pieces: str | None) -> SketchState:
-    """Operands that do not lie along the lanes, packed: once for each piece of work, or for each column of tiles."""
-    for name in (found.scores.name, found.product.name):
+    """Operands that do not lie along the lanes, packed: once for each piece of work, or for each column of tiles.
+
+    Constants are packed ahead of time.
+    """
+    for name in found.products:
+        state = state.add(*packable(state.stage(name), ahead_of_time=True))
         stage = state.stage(name)
         lane = longer(stage.axes)[-1]
         along = {read.tensor.name for read in stage.reads if memory_step(read, lane) == 1}
@@ -165,7 +180,5 @@ def _with_panels(state: SketchState, found: _Attention, pieces: str | None) -> S
             state = state.add(step)
             panel = state.newest
             host, loop = (name, f"{lane.name}.0") if pieces is None else (found.host.name, pieces)
-            state = state.add(
-                ComputeAtStep(panel.name, host, loop), VectorizeStep(panel.name, panel.leaves[-1].name)
-            )
+            state = state.add(ComputeAtStep(panel.name, host, loop), VectorizeStep(panel.name, panel.leaves[-1].name))
     return state
