@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tilewright.codegen.arithmetic import combine, combine_indexed, reduce_lanes, reduce_lanes_indexed
-from tilewright.codegen.broadcasts import StraightCode, factors, is_uniform
+from tilewright.codegen.broadcasts import Apart, StraightCode, factors, is_uniform
 from tilewright.codegen.builder import FunctionBuilder, Value
 from tilewright.codegen.collapse import collapse
 from tilewright.codegen.convert import compute_dtype
@@ -18,7 +18,6 @@ from tilewright.codegen.values import Values
 from tilewright.errors import CodegenError
 from tilewright.ir import (
     Block,
-    Buffer,
     For,
     Load,
     Stmt,
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 
 # Of all statements. Programs of the search space have at most about 3,500 statements and 24,000 instructions.
 MAX_INSTRUCTIONS = 40_000
+# Pointers to one buffer: each takes a register of its own.
+_MOST_POINTERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +204,11 @@ class FunctionWriter:
         frame = self.frame
         position, end = loop.begin, loop.begin + loop.extent
         lanes = self._register_lanes(loop.body)
-        twice_read = self._twice_read(loop, lanes)
+        apart = self._read_apart(loop, lanes)
         while position < end:
             while lanes > end - position:
                 lanes //= 2
-            self.memory.apart = None if twice_read is None else (twice_read, position > loop.begin)
+            self.memory.apart = None if apart is None else (apart.buffer, apart.number(position > loop.begin))
             frame.bind(loop.var, position, position, position + lanes - 1)
             frame.lane_var, frame.lanes = (loop.var if lanes > 1 else None), lanes
             self.write(loop.body)
@@ -215,18 +216,34 @@ class FunctionWriter:
         frame.lane_var, frame.lanes = None, 1
         self.memory.apart = None
 
-    def _twice_read(self, loop: For, lanes: int) -> Buffer | None:
-        """The buffer of a factor that is one element for both of two vectors, to be read for each of them anew.
-
-        A multiplication that takes the element from memory itself saves the instruction that broadcasts it into a
-        register. LLVM writes it so where the element has one use only.
-        """
-        if not self.module.target.has_broadcast_operands or loop.extent != 2 * lanes:
-            return None
+    def _read_apart(self, loop: For, lanes: int) -> Apart | None:
+        """The factor that is one element for all lanes, if it is to be read from memory each time that it is used."""
         for factor in map(self.values.chosen, factors(loop)):
             if isinstance(factor, Load) and is_uniform(factor, loop) and not self.memory.is_on_stack(factor.buffer):
-                return factor.buffer if self.straight.reads_once(self.memory.offset(factor)) else None
+                return self._apart(loop, factor, lanes)
         return None
+
+    def _apart(self, loop: For, factor: Load, lanes: int) -> Apart | None:
+        """For each of two vectors: a multiplication that takes the element from memory itself saves the instruction
+        that broadcasts it into a register, and LLVM writes it so where the element has one use only. And in each step
+        of the sum, where elements that wait for the next one would take the registers of sums; not where reading one
+        is an instruction more for each multiplication.
+        """
+        target, offset = self.module.target, self.memory.offset(factor)
+        is_pair = target.has_broadcast_operands and loop.extent == 2 * lanes
+        if is_pair and self.straight.reads_once(offset):
+            return Apart(factor.buffer, 0, is_pair)
+        assert isinstance(loop.body, Update)
+        again = self.straight.reads_again(loop.body, offset)
+        num_vectors = -(-loop.extent // lanes)
+        is_cheap = target.has_broadcast_operands or num_vectors > 1
+        if again is None or not is_cheap or again.num_numbers > _MOST_POINTERS:
+            return None
+        if (again.num_rows + 1) * num_vectors + again.num_elements <= target.num_vector_registers:
+            return None
+        bindings = [self.frame.bindings[var] for var in again.vars]
+        step = tuple(value for value in bindings if isinstance(value, int))  # all are: these loops are unrolled
+        return Apart(factor.buffer, again.numbers[step], is_pair)
 
     def _register_lanes(self, body: Stmt) -> int:
         """The lanes of a register of the type that the body writes."""

@@ -237,7 +237,7 @@ class Stage:
     def algorithm(self, name: str) -> None:
         """Compute this stage by another algorithm, such as "winograd4": see `tilewright.te.algorithms`.
 
-        Rewrite: `C[..] = sum(f(..))` -> stages that C is made of, and `C[..]` from the last of them. It rounds more.
+        Rewrite: `C[..] = sum(f(..))` -> stages that C is made of, and `C[..]` from the last of them. Most round more.
         Checks: the algorithm applies to the stage; no step was made before.
         """
         from tilewright.schedule.steps import AlgorithmStep

@@ -5,19 +5,15 @@ What it cannot make a product of bytes stays as it is: its own expression is exa
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.editor import Editor, has_any
-from tilewright.graph.passes.quantization import QuantizedWeights
-from tilewright.graph.passes.word_products import add_convolution, add_product
+from tilewright.graph.passes.integer_sums import SUMS, expand_sums
 from tilewright.operators import ONNX, Node, TensorType
 
 _PRODUCTS = {"QLinearConv": "Conv", "QLinearMatMul": "MatMul"}
-_SUMS = frozenset(("ConvInteger", "MatMulInteger"))
 _OPSET = 21
 
 Array = npt.NDArray[np.generic]
@@ -26,14 +22,14 @@ Array = npt.NDArray[np.generic]
 def expand_quantized_forms(graph: Graph) -> Graph:
     """QLinearConv and QLinearMatMul with constant weights become DequantizeLinear, the product and QuantizeLinear.
 
-    ConvInteger and MatMulInteger of such weights and uint8 become the sums of bytes, and what the zero point adds.
+    ConvInteger and MatMulInteger of constant weights become sums of bytes, and what the zero points add.
     """
-    if not has_any(graph, _PRODUCTS.keys() | _SUMS):
+    if not has_any(graph, _PRODUCTS.keys() | SUMS):
         return graph
     editor = Editor(graph)
     for node in editor:
         is_of_onnx = node.domain == ONNX
-        if not (is_of_onnx and (_expanded(editor, node) or _summed(editor, node))):
+        if not (is_of_onnx and (_expanded(editor, node) or expand_sums(editor, node))):
             editor.keep(node)
     return editor.finish()
 
@@ -66,41 +62,6 @@ def _expanded(editor: Editor, node: Node) -> bool:
     product = editor.add(_PRODUCTS[node.op], inputs, type_, attributes, like=node, opset=_OPSET)
     parameters = _parameters(editor, out_scale.reshape(()), out_zero.reshape(()))
     editor.add("QuantizeLinear", [product, *parameters], result, like=node, output=node.outputs[0], opset=_OPSET)
-    return True
-
-
-def _summed(editor: Editor, node: Node) -> bool:
-    if node.op not in _SUMS:
-        return False
-    x, w, x_zero, w_zero = (*node.inputs, "", "")[:4]
-    source, result, weights = editor.types[x], editor.types[node.outputs[0]], editor.constants.get(w)
-    if source is None or result is None or weights is None or source.dtype != "uint8" or x in editor.constants:
-        return False
-    middle = 128 if weights.dtype == np.uint8 else 0
-    zeros = editor.constants.get(w_zero) if w_zero else np.zeros((), np.int8)
-    zero = editor.constants.get(x_zero) if x_zero else np.zeros((), np.uint8)
-    has_one_zero = not x_zero or ((known := editor.types[x_zero]) is not None and math.prod(known.shape) == 1)
-    if zeros is None or np.any(zeros.astype(np.int64) != middle) or not has_one_zero:
-        return False
-    values = QuantizedWeights(weights.astype(np.int32) - middle, np.ones(1), 0)
-    if node.op == "ConvInteger":
-        found = None if zero is None else add_convolution(editor, node, x, int(zero.item()), values)
-        if found is not None and editor.type(found.sums).dtype != "int32":
-            return False
-    else:
-        found = add_product(editor, node, x, values)
-    if found is None:
-        return False
-    shape = (-1, *[1] * (weights.ndim - 2)) if node.op == "ConvInteger" else (-1,)
-    corrections = editor.constant(found.corrections.astype(np.int32).reshape(shape), "corrections")
-    if zero is not None:
-        factor = editor.constant(zero.astype(np.int32).reshape(()), "zero")
-    else:
-        one = editor.add_reshape(x_zero, (), like=node)
-        factor = editor.add("Cast", [one], TensorType("int32", ()), {"to": 6}, like=node, opset=13)
-    type_ = editor.type(corrections)
-    added = editor.add("Mul", [corrections, factor], type_, like=node, opset=14)
-    editor.add("Sub", [found.sums, added], result, like=node, output=node.outputs[0], opset=14)
     return True
 
 

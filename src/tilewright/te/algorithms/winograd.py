@@ -8,10 +8,10 @@ own, the weights ahead of time. A window that is not transformed stays a sum, in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from tilewright.te.algorithms.algorithm import Rewritten
 from tilewright.te.algorithms.convolution import Convolution
 from tilewright.te.algorithms.formulas import by_pairs, by_parity, choose
 from tilewright.te.algorithms.toom_cook import Row, matrices
@@ -22,15 +22,6 @@ from tilewright.te.transform import substitute
 _Element: TypeAlias = Callable[[Sequence[Expr]], Expr]
 """What stands at a place of a tile."""
 _Formula: TypeAlias = Callable[[Row, Callable[[int], Expr]], Expr]
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """A tensor computed in another way: by `body`, from `stages` before it, of which `ahead` follow from constants."""
-
-    stages: tuple[Tensor, ...]
-    ahead: tuple[Tensor, ...]
-    body: Expr
 
 
 def winograd(convolution: Convolution, tiles: Sequence[int]) -> Rewritten:
