@@ -24,7 +24,7 @@ class Window:
 class Convolution:
     """How a tensor reads data and weights.
 
-    Dimensions that no window moves along are read at axes, or at what is made of some, as channels of groups are.
+    Dimensions that no window moves along are read at axes; the last ones, of channels, also at a group's channel.
     """
 
     tensor: Tensor
@@ -74,7 +74,10 @@ def _windows(data: Read) -> tuple[Window, ...]:
 def _is_plain(found: Convolution) -> bool:
     tensor = found.tensor
     moved = {window.dim for window in found.windows}
-    plain = [axis for dim, index in enumerate(found.data.indices) if dim not in moved for axis in _axes(index)]
+    unmoved = [index for dim, index in enumerate(found.data.indices) if dim not in moved]
+    if not all(isinstance(index, Axis) for index in (*unmoved[:-1], *found.weights.indices[:-1])):
+        return False
+    plain = [axis for index in unmoved for axis in _axes(index)]
     of_windows = [axis for window in found.windows for axis in (window.output, window.tap)]
     of_weights = [axis for index in found.weights.indices for axis in _axes(index)]
     every = [*plain, *of_windows]
