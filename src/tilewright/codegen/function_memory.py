@@ -32,7 +32,7 @@ class FunctionMemory:
         self.indices = indices
         self.pointers: dict[Buffer, Value] = {}
         self.stack: list[str] = []
-        self.apart: tuple[Buffer, bool] | None = None  # the first and the second reads of it are not merged
+        self.apart: tuple[Buffer, int] | None = None  # reads of it with different numbers are not merged
         self.arena: Value | None = None
         self.arena_bytes = 0
         self._used = 0
@@ -110,10 +110,10 @@ class FunctionMemory:
             pointer = self._disguised(pointer, self.apart[1])
         return self._step(pointer, constant, dtype)
 
-    def _disguised(self, pointer: Value, is_second: bool) -> Value:
-        """The same pointer, of which LLVM does not know that it is; there are two such."""
-        constraints = "=r,0,~{fpsr}" if is_second else "=r,0"  # texts that differ are not taken for the same value
-        return self.frame.builder.op(f'call ptr asm "", "{constraints}"({pointer.typed})', "ptr", 1, pointer.depth)
+    def _disguised(self, pointer: Value, number: int) -> Value:
+        """The same pointer, of which LLVM does not know that it is, nor that those of other numbers are."""
+        rhs = f'call ptr asm "", "=r,0,i"({pointer.typed}, i32 {number})'
+        return self.frame.builder.op(rhs, "ptr", 1, pointer.depth)
 
     def _lane_addresses(self, buffer: Buffer, offset: Linear, split: tuple[Linear, int] | None) -> list[Value]:
         dtype = _STORAGE.get(buffer.dtype, buffer.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tilewright.errors import ExpressionError
 from tilewright.te.algorithms.algorithm import Algorithm, Rewritten
 from tilewright.te.algorithms.byte_products import ByteProducts
@@ -28,8 +30,12 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 
+@lru_cache(maxsize=16)
 def rewritten(tensor: Tensor, name: str) -> Rewritten:
-    """The tensor computed by the algorithm of that name; ExpressionError says why it cannot be."""
+    """The tensor computed by the algorithm of that name; ExpressionError says why it cannot be.
+
+    Every population of a search asks for the same few, and stages are values: they are made once.
+    """
     algorithm = ALGORITHMS.get(name)
     if algorithm is None:
         raise ExpressionError(f"there is no algorithm {name!r}; use one of: {', '.join(ALGORITHMS)}")
