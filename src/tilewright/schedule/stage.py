@@ -70,6 +70,7 @@ class Stage:
         known = getattr(self, "loop_of_axis", {})
         self.body = body
         self.reads = _reads_in(body)
+        self.sources = _sources_in(body)
         self.axes = axes
         self.loop_of_axis: dict[Axis, Loop] = {
             axis: known.get(axis) or Loop(axis.name, Var("int64", axis.name), axis.is_reduce, self)
@@ -292,6 +293,12 @@ class Stage:
 def _reads_in(body: Expr) -> tuple[Read, ...]:
     """The reads of a body, which is the same one in many schedules of a task."""
     return tuple(collect_reads(body))
+
+
+@lru_cache(maxsize=256)
+def _sources_in(body: Expr) -> tuple[Tensor, ...]:
+    """The tensors that a body reads, each once."""
+    return tuple(dict.fromkeys(read.tensor for read in _reads_in(body)))
 
 
 def _stage(stage: Stage | str) -> str:
