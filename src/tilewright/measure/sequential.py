@@ -111,11 +111,11 @@ class _Shelf:
         return None if known is None else known[1]
 
     def put(self, task: Task, trace: Trace, built: Built) -> None:
-        self._num_bytes += len(built.binary.object_code)
+        self._num_bytes += built.binary.num_bytes
         self._built[id(task), trace] = (task, built)
         while self._num_bytes > self._max_bytes:
             _, oldest = self._built.pop(next(iter(self._built)))
-            self._num_bytes -= len(oldest.binary.object_code)
+            self._num_bytes -= oldest.binary.num_bytes
 
 
 def time_program(runner: Runner, built: Built, best_latency_s: float | None) -> Measurement:

@@ -11,12 +11,23 @@ import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TypeProto
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
+from tilewright.graph import contrib
 from tilewright.graph.folding import fold
 from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx.arguments import check_operators
 from tilewright.graph.onnx.inlining import default_attributes, function_body, inline_branch, inline_function
 from tilewright.graph.onnx.normal_forms import normal_form
-from tilewright.graph.protos import array_type, has_subgraphs, node_from_proto, normal_domain, static_type, type_proto
+from tilewright.graph.onnx.quantized_product import is_quantized_product, quantized_product
+from tilewright.graph.packed_weights import packed_product
+from tilewright.graph.protos import (
+    array_type,
+    has_subgraphs,
+    node_from_proto,
+    normal_domain,
+    schema_of,
+    static_type,
+    type_proto,
+)
 from tilewright.graph.signatures import BySignature
 from tilewright.graph.tensor_protos import check_shape, dense_array, tensor_array
 from tilewright.graph.types import Constants, ShapeRuleError, expressed_types, onnx_types
@@ -80,8 +91,13 @@ class Importer:
     def _add_node(self, proto: NodeProto, opsets: Mapping[str, int]) -> None:
         node = node_from_proto(proto, opsets.get(normal_domain(proto.domain), 1))
         node = normal_form(node, self.types, self.constants)
+        if is_quantized_product(node, self.types, self.constants):
+            self._add_quantized_product(node)
+            return
         if node.op == "If" and node.domain == ONNX and node.inputs[0] in self.constants:
             self._add_branch(proto, opsets, bool(self.constants[node.inputs[0]]))
+            return
+        if schema_of(node) is None and contrib.is_contrib(node.domain, node.op) and self._add_contrib(node):
             return
         if self._fold_at_once(node):
             return
@@ -96,11 +112,41 @@ class Importer:
             return
         if not inferred.is_compilable and self._expand(node, proto):
             return
+        self._append(node, inferred)
+
+    def _append(self, node: Node, inferred: Inferred) -> None:
         self.num_fallbacks += not inferred.is_compilable
         self.nodes.append(node)
         for name, known, output in zip(node.outputs, inferred.types, inferred.protos, strict=True):
             if name:
                 self._set_types(name, known, output)
+
+    def _add_quantized_product(self, node: Node) -> None:
+        """A product with weights of few bits, and what it takes before and after."""
+        product = quantized_product(node, self.types, self.constants)
+        data, output, weights = product.data, node.outputs[0], product.weights
+        total = self._fresh_name(output) if product.bias else output
+        if product.order is not None:
+            order = self._new_constant(product.order, f"{node.inputs[1]}.order")
+            data = self._fresh_name(data)
+            self._append_kernel(Node("Gather", (product.data, order), (data,), {"axis": -1}, node.name, opset=13))
+        if product.is_packed:
+            operands = [self._new_constant(value, node.inputs[1]) for value in weights.operands]
+            self._append_kernel(packed_product(data, operands, weights, total, like=node))
+        else:
+            floats = self._new_constant(weights.floats.astype(product.dtype), node.inputs[1])
+            self._append_kernel(Node("MatMul", (data, floats), (total,), {}, node.name, opset=13))
+        if product.bias:
+            self._append_kernel(Node("Add", (total, product.bias), (output,), {}, node.name, opset=14))
+
+    def _new_constant(self, value: npt.NDArray[np.generic], hint: str) -> str:
+        name = self._fresh_name(hint)
+        self.add_constant(name, value)
+        return name
+
+    def _append_kernel(self, node: Node) -> None:
+        """Add a node that a kernel has to compute."""
+        self._append(node, self._infer(node))
 
     def _fold(self, node: Node, output_types: tuple[TensorType | None, ...]) -> bool:
         """Make constants of the outputs of a node, if they are known ahead."""
@@ -159,6 +205,14 @@ class Importer:
             check_shape(f"the value {name}", () if known is None else known.shape)
         protos = tuple(None if known is None else _shared_proto(known) for known in expressed)
         return Inferred(protos, expressed, is_compilable=True)
+
+    def _add_contrib(self, node: Node) -> bool:
+        """Import the nodes of ONNX that compute the same as a node of onnxruntime's, if its types are known."""
+        body = contrib.expand(node, [self.types.get(name) for name in node.inputs], self._fresh_name)
+        if body is None:
+            return False
+        self.add_nodes(body, contrib.OPSETS)
+        return True
 
     def _add_branch(self, proto: NodeProto, opsets: Mapping[str, int], is_taken: bool) -> None:
         """The branch of an If that is known to be taken."""

@@ -119,7 +119,8 @@ class EmulatedRunner:
         """The arguments of the kernel, for which the folder has all files then."""
         assert self._task is not None, "the runner was prepared"
         binary, arguments = built.binary, list(self._inputs)
-        (folder / "kernel.o").write_bytes(binary.object_code)
+        for number, code in enumerate((binary.object_code, *binary.parts)):
+            (folder / f"kernel{number}.o").write_bytes(code)
         for pack in binary.packs:
             given = [self._inputs[pack.position], _blank(pack.shape, pack.dtype)]
             self._link(folder, pack.entry, given)
@@ -140,7 +141,7 @@ class EmulatedRunner:
         (folder / "input").write_bytes(_packed(entry, arguments))
         flags = ("-O1", "-static", f"-DKERNEL={entry.symbol}", f"-I{_HEADERS}", "-o", str(_program(folder, entry)))
         timeout_s = self._options.build_timeout_s
-        self._run(timeout_s, self._compiler, *flags, str(_MAIN), str(folder / "kernel.o"))
+        self._run(timeout_s, self._compiler, *flags, str(_MAIN), *map(str, folder.glob("kernel*.o")))
 
     def _call(
         self, folder: Path, entry: Entry, arguments: Sequence[Array], repeats: int, timeout_s: float
