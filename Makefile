@@ -5,6 +5,7 @@ SECONDS ?= 600
 RESULTS ?= results
 DATA ?= datasets/zoo
 TORCH   := torch==2.13.0
+METASCHEDULE := apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1 xgboost-cpu==3.2.0 cloudpickle psutil
 
 BIN       := .venv/bin
 INSTALLED := .venv/.installed
@@ -14,7 +15,7 @@ NATIVE    := $(wildcard src/tilewright/runtime/native/*.[ch])
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross
 HAVE_CROSS     := command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null && command -v riscv64-linux-gnu-gcc >/dev/null
 
-.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-efficiency bench-ablation bench-tuner bench-networks bench-integers bench-deployed bench-scheduler bench-loading bench-importing bench-fleet bench-calibration bench-cost-models bench-cost-models-tuning bench-autotvm pretrained fuzz qemu cross-tools hooks clean
+.PHONY: help install demo test lint format bench bench-tuning bench-scoring bench-operators bench-products bench-metaschedule bench-efficiency bench-ablation bench-tuner bench-networks bench-integers bench-deployed bench-scheduler bench-loading bench-importing bench-fleet bench-calibration bench-cost-models bench-cost-models-tuning bench-autotvm pretrained fuzz qemu cross-tools hooks clean
 
 help:
 	@echo "make demo    tune ResNet-18 for a minute: its speed before, after, and next to onnxruntime if that is installed"
@@ -23,6 +24,8 @@ help:
 	@echo "make bench   the table of the README, measured here"
 	@echo "make bench-tuner     what the tuner must show, all of it; hours. Its parts: bench-tuning, bench-scoring,"
 	@echo "                     bench-operators, bench-efficiency, bench-ablation; records are kept in RESULTS=$(RESULTS)"
+	@echo "make bench-products  matrix products next to OpenBLAS and torch, on one thread and two; half an hour"
+	@echo "make bench-metaschedule tuning next to TVM MetaSchedule, which gets an environment of its own; a quarter of an hour"
 	@echo "make bench-networks  networks with zero trials and tuned, next to onnxruntime and openvino; over an hour"
 	@echo "make bench-integers  quantized networks with zero trials, next to onnxruntime; minutes"
 	@echo "make bench-deployed  what the tuner says of networks next to what they take; a quarter of an hour"
@@ -87,6 +90,18 @@ bench-scoring: $(DEVELOP)
 
 bench-operators: $(DEVELOP)
 	$(BIN)/python -m benchmarks.operators --records $(RESULTS)/operators
+
+bench-products: $(DEVELOP)
+	$(BIN)/python -m benchmarks.products --records $(RESULTS)/products
+
+# Never in .venv: TVM is a peer, and brings versions of its own.
+.venv-metaschedule/.installed:
+	$(PYTHON) -m venv .venv-metaschedule
+	.venv-metaschedule/bin/python -m pip install --quiet $(METASCHEDULE)
+	@touch $@
+
+bench-metaschedule: $(DEVELOP) .venv-metaschedule/.installed
+	$(BIN)/python -m benchmarks.metaschedule
 
 bench-efficiency: $(DEVELOP)
 	$(BIN)/python -m benchmarks.sample_efficiency --records $(RESULTS)/efficiency
@@ -154,5 +169,5 @@ hooks: $(DEVELOP)
 	$(BIN)/pre-commit install
 
 clean:
-	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-metaschedule build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find src -name '*.so' -delete

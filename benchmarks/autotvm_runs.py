@@ -145,6 +145,4 @@ def registered(templates: Sequence[Template]) -> Iterator[None]:
 
 @cache
 def _read_history(paths: tuple[str, ...]) -> Prior:
-    """Its programs are those of templates, which a space has only while they are registered."""
-    with registered(list(dict.fromkeys(case.template for case in HISTORY))):
-        return read_prior(list(paths))
+    return read_prior(list(paths))

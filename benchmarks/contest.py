@@ -53,6 +53,8 @@ class RatioCase:
     unit: str
     prepare: Callable[[int], Contest]
     needs_torch: bool = False
+    settle_s: float | None = None
+    """How long each turn rests before it begins; as long as the one library asks for, unless there are several."""
 
 
 @dataclass(frozen=True, slots=True)

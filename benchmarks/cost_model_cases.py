@@ -26,6 +26,8 @@ MODELS = {
         f"boosted-trees:residual=true,{MORE_TREES}",
         f"boosted-trees:objective=rank,residual=true,{MORE_TREES}",
         "factor-trees",
+        "ensemble",
+        "mlp-published",
         "mlp",
         "lstm",
         "tree-gru",

@@ -16,7 +16,16 @@ import numpy as np
 
 from benchmarks.cost_model_cases import Case
 from tilewright.cli.model_data import check_trainable, train_shown
-from tilewright.cost_model import BoostedTrees, CostModel, Dataset, FactorTrees, Measured, create, load, parse_options
+from tilewright.cost_model import (
+    BoostedTrees,
+    CostModel,
+    Dataset,
+    Ensemble,
+    FactorTrees,
+    Measured,
+    create_from_text,
+    load,
+)
 from tilewright.cost_model.neural import NeuralModel
 from tilewright.errors import UsageError
 from tilewright.records.dataset import Corpus, EvaluationData, Split, evaluate
@@ -70,7 +79,8 @@ class Laboratory:
         key = self.key(case)
         if key not in known:
             print(f"table {case.table}: {', '.join(case.row)} {case.column}, seed {case.seed}", file=sys.stderr)
-            known[key] = self._run(case)
+            outcome = self._run(case)
+            known = read_outcomes(self.path) | {key: outcome}  # again: another run may have written meanwhile
             write_outcomes(self.path, known)
         return known[key]
 
@@ -135,11 +145,8 @@ def make(spec: str, seed: int, settings: Settings) -> CostModel:
     >>> make("random", 3, Settings(None, 1))
     RandomModel(seed=3)
     """
-    name, _, given = spec.partition(":")
-    known = create(name).options
-    implied = {"seed": seed, "num_threads": settings.threads, "epochs": settings.epochs}
-    options = {key: value for key, value in implied.items() if key in known and value is not None}
-    return create(name, **options | parse_options(given.split(",") if given else []))
+    epochs = {} if settings.epochs is None else {"epochs": settings.epochs}
+    return create_from_text(spec, seed=seed, num_threads=settings.threads, **epochs)
 
 
 def num_parameters(model: CostModel) -> int:
@@ -148,6 +155,8 @@ def num_parameters(model: CostModel) -> int:
         return sum(array.size for array in model.network_.weights.values())
     if isinstance(model, BoostedTrees | FactorTrees) and model.forest_ is not None:
         return model.forest_.num_nodes
+    if isinstance(model, Ensemble):
+        return sum(map(num_parameters, model.models_))
     return 0
 
 

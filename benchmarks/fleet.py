@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import sys
@@ -119,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         memories=memory(options.trials) if options.trials else [],
         togethers=together(options.together) if options.together else [],
         foreigns=[foreign(options.foreign)] if options.foreign else [],
-        faults=faults(options.faults) if options.faults else [],
+        faults=faults(options.faults, options.fault, options.results, options.budget) if options.faults else [],
     )
     print(as_json(found) if options.format == "json" else as_table(found))
     return 0 if found.are_passed else 1
@@ -293,6 +294,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--together", type=int, default=150, help="trials of two real devices; 0 leaves it out")
     parser.add_argument("--foreign", type=int, default=40, help="trials in the emulator; 0 leaves it out")
     parser.add_argument("--faults", type=int, default=10, help="how often each; 0 leaves them out")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="TEXT", help="only those with it in their name; may be repeated"
+    )
+    parser.add_argument("--results", metavar="FILE", help="of faults: append each run, and count those that it holds")
+    parser.add_argument("--budget", type=float, default=math.inf, metavar="S", help="begin no fault after so long")
     parser.add_argument(
         "--devices", type=_numbers, default=NUM_DEVICES, metavar="N,...", help="empty: none; default: 1 to 1000"
     )

@@ -7,6 +7,8 @@ random number of results; the next run begins when both devices are back.
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import os
 import random
 import signal
@@ -15,8 +17,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 
 from benchmarks.fleet_cluster import CORES, Cluster, cluster_of, processes_of
@@ -57,6 +59,8 @@ class Fault:
     num_ended: int = 0
     """Runs that ended by themselves."""
     longest_s: float = 0.0
+    said: tuple[str, ...] = ()
+    """Why programs failed, or a run did not end."""
 
     @property
     def is_passed(self) -> bool:
@@ -64,40 +68,79 @@ class Fault:
         return is_clean and self.num_ended == self.num_injected and self.num_hit >= self.num_injected
 
 
-def faults(times: int, only: str = "", seed: int = 0) -> list[Fault]:
-    """Every fault so many times, or those whose name has the text."""
+def faults(times: int, only: Sequence[str] = (), path: str | None = None, budget_s: float = math.inf) -> list[Fault]:
+    """Every fault so many times, or those whose name has one of the texts.
+
+    Each run is appended to the file of the path at once, and the runs that it holds already count: so they may be made
+    in pieces, of which none begins a run after `budget_s` seconds.
+    """
+    until_s = time.monotonic() + budget_s
+    found = {name: fault for name, fault in _read(path).items() if not only or any(text in name for text in only)}
+    missing = [name for name, fault in found.items() if fault.num_injected < times]
+    if not missing:
+        return list(found.values())
     native = str(Target.native())
     specs = [DeviceSpec("alpha", native, CORES[:1], 1), DeviceSpec("beta", native, CORES[-1:], 1)]
-    found: list[Fault] = []
     with cluster_of(specs) as cluster:
-        for number, (name, breaks) in enumerate(FAULTS.items()):
-            if only not in name:
-                continue
-            fault = Fault(name)
-            for time_number in range(times):
-                fault = _injected(fault, cluster, breaks, random.Random(f"{seed} {number} {time_number}"))
-                print(fault, file=sys.stderr, flush=True)
-            found.append(fault)
+        for name in missing:
+            while found[name].num_injected < times and time.monotonic() < until_s:
+                rng = random.Random(f"{name} {found[name].num_injected}")
+                run = _injected(name, cluster, rng)
+                print(run, file=sys.stderr, flush=True)
+                _append(path, run)
+                found[name] = _summed(found[name], run)
+    return list(found.values())
+
+
+def _read(path: str | None) -> dict[str, Fault]:
+    """What is known of each fault."""
+    found = {name: Fault(name) for name in FAULTS}
+    if path is not None and os.path.exists(path):
+        with open(path) as file:
+            for run in map(_fault_of, file):
+                found[run.name] = _summed(found[run.name], run)
     return found
 
 
-def _injected(fault: Fault, cluster: Cluster, breaks: Breaks, rng: random.Random) -> Fault:
-    """The fault, with one more run."""
+def _fault_of(line: str) -> Fault:
+    content = json.loads(line)
+    return Fault(**content | {"said": tuple(content["said"])})
+
+
+def _append(path: str | None, run: Fault) -> None:
+    if path is not None:
+        with open(path, "a") as file:
+            file.write(json.dumps(asdict(run)) + "\n")
+
+
+def _summed(a: Fault, b: Fault) -> Fault:
+    """Of two that are called the same."""
+    counts = {f.name: getattr(a, f.name) + getattr(b, f.name) for f in fields(Fault) if f.name.startswith("num_")}
+    return replace(a, **counts, longest_s=max(a.longest_s, b.longest_s), said=a.said + b.said)
+
+
+def _injected(name: str, cluster: Cluster, rng: random.Random) -> Fault:
+    """One run, in which something goes wrong."""
     _wait_until_back(cluster)
+    breaks = FAULTS[name]
     run = _Run(cluster, breaks, rng)
-    with contextlib.suppress(TilewrightError), _limited():
-        run.go()
-    return replace(
-        fault,
-        num_injected=fault.num_injected + 1,
-        num_hit=fault.num_hit + run.num_hit,
-        num_programs=fault.num_programs + len(run.tickets),
-        num_lost=fault.num_lost + len(run.tickets - run.told.keys()),
-        num_twice=fault.num_twice + sum(count - 1 for count in run.told.values()) + len(run.told.keys() - run.tickets),
-        num_failed=fault.num_failed + run.statuses.total() - run.statuses[OK],
-        num_events=fault.num_events + len(run.events),
-        num_ended=fault.num_ended + run.is_ended,
-        longest_s=max(fault.longest_s, time.monotonic() - run.started_s),
+    try:
+        with _limited():
+            run.go()
+    except TilewrightError as error:
+        run.errors.append(str(error))
+    return Fault(
+        name,
+        num_injected=1,
+        num_hit=run.num_hit,
+        num_programs=len(run.tickets),
+        num_lost=len(run.tickets - run.told.keys()),
+        num_twice=sum(count - 1 for count in run.told.values()) + len(run.told.keys() - run.tickets),
+        num_failed=run.statuses.total() - run.statuses[OK],
+        num_events=len(run.events),
+        num_ended=int(run.is_ended),
+        longest_s=time.monotonic() - run.started_s,
+        said=tuple(run.errors),
     )
 
 
@@ -114,6 +157,7 @@ class _Run:
         self.told: Counter[int] = Counter()
         self.statuses: Counter[str] = Counter()
         self.events: list[str] = []
+        self.errors: list[str] = []
         self.num_hit = 0
         self.is_ended = False
 
@@ -132,6 +176,8 @@ class _Run:
                     ticket, measurement = fleet.next_result()
                     self.told[ticket] += 1
                     self.statuses[measurement.status] += 1
+                    if measurement.status != OK:
+                        self.errors.append(f"{measurement.status}: {measurement.error}")
                 self.is_ended = True
             finally:
                 if injecting.ident is not None:

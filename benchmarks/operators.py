@@ -24,7 +24,7 @@ from benchmarks.timing import METHOD, Plan
 from benchmarks.tuned import file_name, prepare, tune_workload
 from tilewright import workloads
 from tilewright.errors import NoValidCandidateError
-from tilewright.peers import peers_of
+from tilewright.peers import peers_of, settle_s
 from tilewright.tuning.tuner import Progress, TuneResult
 
 REQUIRED_SHARE = 0.8
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Tune and measure the chosen cases, and print all that the file holds of them."""
     options = _parse(argv)
     chosen = [w for batch in options.batch for w, _ in workloads.suite(batch) if options.case in w]
-    kept = Suite("workload", Row, run, _verdict, as_table, as_json, _passed)
+    kept = Suite("workload", Row, run, verdict, as_table, as_json, _passed)
     return kept.main(chosen, options)
 
 
@@ -64,25 +64,27 @@ def run(workload: str, options: argparse.Namespace) -> Row:
     """Tune one case, check what it computes against torch, and time both in turns."""
     records = options.records / file_name(workload)
     try:
-        result = tune_workload(workload, records, options.trials, options.threads, options.seed, on_progress=_report)
+        result = tune_workload(workload, records, options.trials, options.threads, options.seed, on_progress=report)
     except NoValidCandidateError as error:
         return Row(workload, options.threads, options.trials, options.trials, 0.0, failure=str(error).splitlines()[0])
-    return time_against_torch(workload, result, options.rounds)
+    return time_against(workload, result, options.rounds)
 
 
-def time_against_torch(workload: str, result: TuneResult, rounds: int) -> Row:
-    """The tuned kernel and every way of torch, in turns; the fastest way counts."""
+def time_against(workload: str, result: TuneResult, rounds: int, libraries: Sequence[str] = ("torch",)) -> Row:
+    """The tuned kernel and every way of the libraries, in turns; the fastest way counts."""
     failed = sum(record.latency_s is None for record in result.records)
     base = Row(workload, result.threads, len(result.records), failed, _span_s(result))
 
     def contest(_: int) -> Contest:
         ready = prepare(result.task, result.compile())
-        peers = peers_of(workload, ready.inputs, ["torch"])
+        peers = peers_of(workload, ready.inputs, list(libraries))
         expected = next(iter(peers.values())).result()
         runs = {name: Run(peer.call, result.task.flop) for name, peer in peers.items()}
         return Contest(Run(ready.call, result.task.flop), runs, ready.out, expected)
 
-    case = RatioCase(workload, result.threads, 1.0, "GFLOP/s", contest, needs_torch=True)
+    case = RatioCase(
+        workload, result.threads, 1.0, "GFLOP/s", contest, "torch" in libraries, settle_s(libraries, result.threads)
+    )
     try:
         found = run_case(case, Plan(rounds))
     except WrongResultError as error:
@@ -135,14 +137,16 @@ def as_table(rows: Sequence[Row]) -> str:
         f"geometric mean: {mean:.2f} (must reach {REQUIRED_MEAN:.2f})",
         "pass" if _passed(rows) else "FAIL",
     ]
-    slower = [_why(row) for row in rows if row.ratio < 1.0 and not row.failure]
+    slower = [why(row) for row in rows if row.ratio < 1.0 and not row.failure]
     return "\n".join([heading(describe_machine(), METHOD), markdown(header, cells), "", *slower, "", *summary])
 
 
-def _why(row: Row) -> str:
-    """A line about a case in which torch is faster."""
+def why(row: Row) -> str:
+    """A line about a case in which another is faster."""
     fastest = "" if row.best_ratio is None else f", {row.best_ratio:.3f} in the fastest turns of both"
-    return f"{row.workload}: {row.ratio:.3f} of torch{fastest}; by the analytical model {row.bottleneck or 'unknown'}"
+    return (
+        f"{row.workload}: {row.ratio:.3f} of {row.peer}{fastest}; by the analytical model {row.bottleneck or 'unknown'}"
+    )
 
 
 def as_json(rows: Sequence[Row]) -> str:
@@ -159,13 +163,15 @@ def as_json(rows: Sequence[Row]) -> str:
     )
 
 
-def _verdict(row: Row) -> str:
+def verdict(row: Row) -> str:
+    """What is said of a case as soon as it is measured."""
     if row.failure:
         return f"failed: {row.failure}"
     return f"{milliseconds(row.ours_ms)}, {row.peer} {milliseconds(row.peer_ms)}: ratio {row.ratio:.3f}"
 
 
-def _report(progress: Progress) -> None:
+def report(progress: Progress) -> None:
+    """A line now and then while a case is tuned."""
     if progress.num_trials % 64 == 0 and progress.best_latency_s is not None:
         best_ms = progress.best_latency_s * 1e3
         print(f"  trial {progress.num_trials}/{progress.max_trials}: {best_ms:.4g} ms", file=sys.stderr, flush=True)

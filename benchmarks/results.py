@@ -99,6 +99,8 @@ def _run_ratio_case(case: RatioCase, plan: Plan) -> RatioResult:
 
 
 def _settle_s(case: RatioCase) -> float:
+    if case.settle_s is not None:
+        return case.settle_s
     if case.threads == 1:
         return 0.0
     return OPENMP_SETTLE_S if case.needs_torch else OPENBLAS_SETTLE_S

@@ -58,9 +58,12 @@ class Suite(Generic[Row]):
         return {case[self.key]: self.make_row(**case) for case in json.loads(path.read_text())["cases"]}
 
 
-def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, name: str) -> argparse.Namespace:
+def parse(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None, name: str, has_threads: bool = True
+) -> argparse.Namespace:
     """What is given, with the options that every suite takes. Its files are named after it."""
-    parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")
+    if has_threads:
+        parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=arguments.positive, default=15, metavar="N")
     parser.add_argument("--records", type=Path, default=Path("results") / name, metavar="DIR")

@@ -52,10 +52,11 @@ def tune_workload(
     seed: int = 0,
     search: str = "evolutionary",
     on_progress: Callable[[Progress], None] | None = None,
+    budget_s: float | None = None,
 ) -> TuneResult:
     """What tuning finds with so many trials; those that `records` holds already are not made again."""
     task = workloads.parse(workload)
-    return tune_task(task, records, trials, threads, seed, search, workload, on_progress=on_progress)
+    return tune_task(task, records, trials, threads, seed, search, workload, on_progress=on_progress, budget_s=budget_s)
 
 
 def tune_task(
@@ -68,6 +69,7 @@ def tune_task(
     name: str = "",
     cost_model: str = "default",
     on_progress: Callable[[Progress], None] | None = None,
+    budget_s: float | None = None,
 ) -> TuneResult:
     """The same of a task, with a cost model by its name or file."""
     return tune(
@@ -80,6 +82,7 @@ def tune_task(
         cost_model=cost_model,
         workload=name,
         on_progress=on_progress,
+        budget_s=budget_s,
     )
 
 

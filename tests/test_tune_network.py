@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.tuning.fake_measurer import FakeMeasurer
 from tilewright.deploy.choice import Choice
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.measure import Measurement
-from tilewright.network import read_network, tune_network, tune_network_for
+from tilewright.network import _Start, read_network, tune_network, tune_network_for
 from tilewright.records import read_records
 from tilewright.runtime import Timing
 from tilewright.schedule import Trace
@@ -144,6 +145,31 @@ def test_one_run_tunes_for_several_kinds_of_devices(model: str, tmp_path: Path) 
     assert {name: told.count(name) for name in measurers} == dict.fromkeys(measurers, 2 * NUM_TASKS)
     targets = {record.target for record in read_records(records)}
     assert targets == {str(measurer.target) for measurer in measurers.values()}
+
+
+def test_devices_begin_when_all_have_their_first_programs() -> None:
+    seen: list[str] = []
+    start = _Start(2)
+
+    def begin() -> None:
+        start.wait()
+        seen.append("begins")
+
+    first = threading.Thread(target=begin)
+    first.start()
+    seen.append("the other is ready")
+    start.wait()
+    first.join()
+    assert seen == ["the other is ready", "begins"]
+
+
+def test_nobody_waits_for_a_device_that_never_begins() -> None:
+    start = _Start(2)
+    waiting = threading.Thread(target=start.wait)
+    waiting.start()
+    start.abort()
+    waiting.join()
+    start.wait()
 
 
 def test_what_goes_wrong_with_one_kind_ends_the_run(model: str) -> None:

@@ -9,11 +9,12 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, overload
 
 from tilewright.arguments import seconds, whole_number
@@ -74,6 +75,8 @@ ZOO = "zoo:"
 _REPEATS = 5
 # How long its finalists run in turns in the end: of a budget a part, or so many seconds.
 _FINALS_SHARE, _FINALS_S = 0.05, 5.0
+# How long devices that are tuned for together wait for each other before the first trial.
+_START_S = 60.0
 
 # --- reading and cutting ----------------------------------------------------------------------------------------------
 
@@ -474,7 +477,7 @@ def tune_network_for(
         for device, measurer in measurers.items()
     }
     report = on_progress or (lambda device, progress: None)
-    shared = SharedTrials()
+    shared, start = SharedTrials(), _Start(len(jobs))
 
     def tune_one(device: str, path: str | os.PathLike[str]) -> NetworksResult:
         job, measurer = jobs[device], measurers[device]
@@ -488,16 +491,26 @@ def tune_network_for(
             exact=exact,
             shared=shared,
         )
-        told = partial(report, device)
-        return scheduler.tune(trials, records=path, budget_s=budget_s, measurer=measurer, on_progress=told)
+        return scheduler.tune(
+            trials,
+            records=path,
+            budget_s=budget_s,
+            measurer=measurer,
+            on_start=start.wait,
+            on_progress=partial(report, device),
+        )
 
     for job in jobs.values():
         job.before_s  # noqa: B018 - measured now, while no device works
     with _file_for(records) as path, ThreadPoolExecutor(max(1, len(jobs))) as pool:
         running = {device: pool.submit(tune_one, device, path) for device in jobs}
         try:
+            ended, others = wait(running.values(), return_when=FIRST_EXCEPTION)  # one that fails ends the others
+            for future in (*ended, *others):
+                future.result()
             results = {device: future.result() for device, future in running.items()}
         except BaseException:
+            start.abort()
             for measurer in measurers.values():
                 measurer.close()  # which ends what waits for it
             raise
@@ -505,6 +518,21 @@ def tune_network_for(
             device: job.finish(results[device], path, chosen_context, _finals_s(budget_s))
             for device, job in jobs.items()
         }
+
+
+class _Start:
+    """Has devices begin together: nothing is timed on this machine while it thinks of the first programs of others."""
+
+    def __init__(self, num_devices: int) -> None:
+        self._barrier = Barrier(max(1, num_devices), timeout=_START_S)
+
+    def wait(self) -> None:
+        """Until all are there, or one is never."""
+        with suppress(BrokenBarrierError):
+            self._barrier.wait()
+
+    def abort(self) -> None:
+        self._barrier.abort()
 
 
 def _finals_s(budget_s: float | None) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
 from benchmarks import fleet
 from benchmarks.fleet import Found, Memory, Overhead, Scale
-from benchmarks.fleet_faults import Fault
+from benchmarks.fleet_faults import Fault, faults
 from benchmarks.fleet_networks import Foreign, Together
 
 
@@ -38,6 +40,16 @@ def test_the_overhead_is_what_is_missing_to_the_local_rate() -> None:
 )
 def test_of_a_fault_nothing_is_lost_and_all_ends(fault: Fault, is_passed: bool) -> None:
     assert fault.is_passed is is_passed
+
+
+def test_runs_of_faults_that_were_made_in_pieces_add_up(tmp_path: Path) -> None:
+    """No cluster is started for what is there already."""
+    path = tmp_path / "faults.jsonl"
+    runs = [Fault("actor killed", 1, 1, 48, 0, 0, 1, 2, 1, 5.0, ("RUN_ERROR: gone",)), Fault("actor killed", 1, 2, 56)]
+    path.write_text("".join(json.dumps(asdict(run)) + "\n" for run in runs))
+    (found,) = faults(2, ["actor"], str(path))
+    assert found == Fault("actor killed", 2, 3, 104, 0, 0, 1, 2, 1, 5.0, ("RUN_ERROR: gone",))
+    assert not found.is_passed
 
 
 def test_devices_that_are_tuned_together_are_five_percent_slower_at_most() -> None:

@@ -8,10 +8,14 @@ import pytest
 import tilewright as tw
 from tilewright import te
 from tilewright.codegen import generate
+from tilewright.codegen.broadcasts import StraightCode
 from tilewright.codegen.native import assembly
-from tilewright.ir import lower
+from tilewright.ir import Buffer, For, Update, lower
+from tilewright.ir.nest import LOCAL
+from tilewright.schedule import UNROLL
 from tilewright.target import Target
-from tilewright.te import Task
+from tilewright.te import Const, Task, Var
+from tilewright.te.index import Linear
 
 AVX512 = Target.parse("skylake-avx512")
 
@@ -31,12 +35,12 @@ def product(rows: int, columns: int, k: int = 24, unrolled: int = 1) -> tw.Sched
     return s
 
 
-def correlation(num: int, taps: int) -> tw.Schedule:
+def correlation(num: int, taps: int, columns: int = 32) -> tw.Schedule:
     """Neighbouring outputs read the same inputs; the taps are unrolled."""
     X = te.placeholder((num + taps, 64), name="X")
-    W = te.placeholder((taps, 64, 32), name="W")
+    W = te.placeholder((taps, 64, columns), name="W")
     s, c = te.reduce_axis(taps, name="s"), te.reduce_axis(64, name="c")
-    Y = te.compute((num, 32), lambda x, f: te.sum(X[x + s, c] * W[s, c, f], axis=(s, c)), name="Y")
+    Y = te.compute((num, columns), lambda x, f: te.sum(X[x + s, c] * W[s, c, f], axis=(s, c)), name="Y")
     schedule = tw.Schedule(Task([X, W], Y))
     x, f, tap, channel = schedule["Y"].loops
     schedule["Y"].reorder(channel, tap, x, f)
@@ -67,13 +71,44 @@ def test_what_several_iterations_of_the_straight_code_read_stays_in_a_register()
     assert broadcasts == 6
 
 
+def spilled(schedule: tw.Schedule, target: Target) -> int:
+    """Vectors that go to the stack or come from it."""
+    lines = assembly(generate(lower(schedule), target, 1).llvm_ir, target).splitlines()
+    return sum("mm" in line and "(%rsp)" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("target", "num", "taps", "columns"),
+    [("skylake-avx512", 12, 3, 32), ("skylake-avx512", 13, 7, 32), ("haswell", 6, 3, 16)],
+)
+def test_what_does_not_fit_next_to_the_sums_is_read_again_and_no_sum_leaves_its_register(
+    target: str, num: int, taps: int, columns: int
+) -> None:
+    assert spilled(correlation(num, taps, columns), Target.parse(target)) == 0
+
+
+def test_steps_that_read_the_same_elements_have_different_numbers() -> None:
+    x, s, c, k = (Var("int64", name) for name in "xsck")
+    sums = Buffer("sums", (4,), "float32", LOCAL)
+    update = Update("sum", (sums,), (Linear({x: 1}, 0),), (Const("float32", 0.0),))
+    loops = [For(var, 0, extent, UNROLL, update) for var, extent in ((s, 3), (c, 2), (x, 4))]
+    code = StraightCode(k, loops)
+    again = code.reads_again(update, Linear({x: 8, s: 8, c: 1}, 0))
+    assert again is not None
+    assert again.numbers == {(tap, channel): tap for tap in range(3) for channel in range(2)}
+    assert (again.num_rows, again.num_elements) == (4, 2 * 4)
+    assert code.reads_again(update, Linear({x: 8, s: 32, c: 1}, 0)) is None
+
+
 def test_other_processors_have_no_such_operands() -> None:
     embedded, broadcasts = count(product(6, 16), Target.parse("haswell"))
     assert embedded == 0
     assert broadcasts == 6
 
 
-@pytest.mark.parametrize("schedule", [product(6, 32), product(5, 32, 30, 3), correlation(4, 3)])
+@pytest.mark.parametrize(
+    "schedule", [product(6, 32), product(5, 32, 30, 3), correlation(4, 3), correlation(12, 3), correlation(13, 7)]
+)
 def test_the_result_is_the_same(schedule: tw.Schedule) -> None:
     task = schedule.task
     rng = np.random.default_rng(0)
@@ -82,5 +117,6 @@ def test_the_result_is_the_same(schedule: tw.Schedule) -> None:
     if second.ndim == 2:
         expected = first @ second
     else:
-        expected = sum(first[s : s + 4] @ second[s] for s in range(3))
+        taps, num = len(second), len(result)
+        expected = sum(first[s : s + num] @ second[s] for s in range(taps))
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)

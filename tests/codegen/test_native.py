@@ -13,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 from tests.codegen.sample_ir import ADD_KERNEL, gemm_tile
 from tilewright import CodegenError
+from tilewright.codegen import native
 from tilewright.codegen.native import LoadedObject, assembly, compile_object, optimized_ir
 from tilewright.target import Target
 from tilewright.target.cpus import IMPLIED
@@ -217,3 +219,26 @@ def test_a_processor_that_is_not_known_is_left_to_machines_that_have_it() -> Non
     unknown = Target.parse(f"llvm -mcpu=i386 -mtriple=x86_64-unknown-linux-gnu -mattr={features}")
     with pytest.raises(CodegenError, match="got 'i386': compile there"):  # LLVM would end this process
         compile_object(ADD_KERNEL, unknown)
+
+
+def test_a_long_block_for_aarch64_is_compiled_to_the_same_code_as_with_llvms_own_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those take seconds for blocks of thousands of accesses; they are set back for what is compiled later."""
+    target = Target.parse("aarch64")
+    lines = [f"  %p{i} = getelementptr float, ptr %a, i64 {i}\n  %x{i} = load float, ptr %p{i}\n  %y{i} = fadd float "
+             f"%x{i}, %x{i}\n  store float %y{i}, ptr %p{i}" for i in range(500)]  # fmt: skip
+    text = "\n".join(["define void @long(ptr %a) {", *lines, "  ret void", "}"])
+    given: list[str] = []
+    set_option = binding.set_option
+
+    def noted(name: str, option: str) -> None:
+        given.append(option)
+        set_option(name, option)
+
+    monkeypatch.setattr(binding, "set_option", noted)
+    quick = compile_object(text, target)
+    assert given == ["-aarch64-use-aa=false", "-aarch64-use-aa=true"]
+    monkeypatch.setattr(native, "_LONG_BLOCK", 10_000)
+    assert compile_object(text, target) == quick
+    assert len(given) == 2

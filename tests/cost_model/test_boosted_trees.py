@@ -26,7 +26,8 @@ from tilewright.cost_model import (
     create,
     pairwise_accuracy,
 )
-from tilewright.cost_model.array_file import text_array
+from tilewright.cost_model.array_file import names_array, names_of, text_array
+from tilewright.cost_model.base import read_file, write_arrays
 from tilewright.features import FEATURE_NAMES, StatementEncoder, create_encoder
 from tilewright.space import Population, SpaceOptions, derive
 from tilewright.target import Target
@@ -317,3 +318,22 @@ def test_features_are_those_that_all_sketches_have(tmp_path: Path) -> None:
     assert BoostedTrees.load(tmp_path / "model.npz").encoder == create_encoder("curves")
     with pytest.raises(UsageError, match="has learned from 192 features, got 197; fit it anew"):
         model.score(StatementEncoder().encode(made_up("gmm:64x96x48", 0).measured[0].population))
+
+
+def test_a_file_finds_its_columns_by_name_or_as_earlier_files_by_number(tmp_path: Path) -> None:
+    population = derive(parse("gmm:32x32x32"), SpaceOptions(Target.parse("llvm -mcpu=haswell")))[0].sample(
+        np.random.default_rng(0), 30
+    )
+    model = BoostedTrees(num_trees=4)
+    model.fit(Dataset((Measured(population, np.linspace(1.0, 2.0, 30)),)))
+    assert model.forest_ is not None
+    path = tmp_path / "model.npz"
+    model.save(path)
+    header, arrays = read_file(path)
+    names = names_of(arrays.pop("column_names"))
+    assert names == tuple(FEATURE_NAMES[column] for column in model.forest_.columns)
+    write_arrays(path, header, arrays | {"columns": model.forest_.columns})
+    np.testing.assert_array_equal(BoostedTrees.load(path).predict(population), model.predict(population))
+    write_arrays(path, header, arrays | {"column_names": names_array(["of_another_time", *names[1:]])})
+    with pytest.raises(UsageError, match="'of_another_time'.* none of the 197 .* train the model again"):
+        BoostedTrees.load(path)

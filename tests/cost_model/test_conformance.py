@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.cost_model import BoostedTrees, CostModel, FactorTrees, RandomModel
+from tilewright.cost_model import BoostedTrees, CostModel, Ensemble, FactorTrees, RandomModel
 from tilewright.testing.cost_model_checks import CostModelChecks, EncodedCostModelChecks
 
 
@@ -34,6 +34,12 @@ class TestRankingResidualTrees(EncodedCostModelChecks):
 class TestFactorTrees(EncodedCostModelChecks):
     def make(self) -> CostModel:
         return FactorTrees(num_rounds=10, trees_in_round=2, min_child_weight=0.1, seed=3)
+
+
+class TestEnsemble(EncodedCostModelChecks):
+    def make(self) -> CostModel:
+        few = "num_rounds=5,trees_in_round=2,min_child_weight=0.1"
+        return Ensemble(members=[f"factor-trees:{few}", "boosted-trees:objective=rank", "analytical"], seed=3)
 
 
 class TestRandomModel(CostModelChecks):

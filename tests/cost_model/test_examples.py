@@ -68,6 +68,8 @@ def test_errors() -> None:
         Examples.build(features(1, 0), [1.0, 1.0], ["a", "a"])
     with pytest.raises(UsageError, match="features are finite numbers, got nan in row 1, column 0"):
         Examples.build([np.array([[1.0], [np.nan]], np.float32)], [1.0], ["a"])
+    with pytest.raises(UsageError, match="labels are finite numbers, got nan for program 1; leave it out"):
+        Examples(np.zeros((2, 1), np.float32), np.arange(3), np.array([1.0, np.nan]), np.zeros(2, np.int64))
     with pytest.raises(UsageError, match="got 2 tasks, 2 offsets"):
         Examples(np.zeros((1, 1), np.float32), np.array([0, 1]), np.zeros(1), np.zeros(2, np.int64))
     with pytest.raises(UsageError, match=r"of the 1 programs is the number of one of the 1 names, got \[1\]"):

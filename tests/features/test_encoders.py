@@ -23,6 +23,7 @@ from tilewright.features import (
     LoopTreeEncoder,
     PrimitiveEncoder,
     PublishedPrimitiveEncoder,
+    PublishedStatementEncoder,
     StatementEncoder,
     create_encoder,
     encoder_from_json,
@@ -38,6 +39,22 @@ from tilewright.testing.encoder_checks import OPTIONS, EncoderChecks, sketches_o
 class TestStatementEncoder(EncoderChecks):
     def make(self) -> Encoder:
         return StatementEncoder()
+
+
+class TestPublishedStatementEncoder(EncoderChecks):
+    def make(self) -> Encoder:
+        return PublishedStatementEncoder()
+
+    def test_it_has_ansors_columns_of_a_statement_and_none_of_the_machine(self) -> None:
+        population = sketches_of("gemm")[0].sample(np.random.default_rng(0), 4)
+        names = self.make().columns
+        # 16 kinds of operations, 3 x 11 of annotated loops, 5 x 18 of buffers, 10 intensities, 4 of memory, 3 of loops
+        assert len(names) == 16 + 33 + 90 + 10 + 4 + 3
+        assert not [name for name in names if name.endswith("_cycles") or "register" in name]
+        whole = StatementEncoder().encode(population)
+        own = self.make().encode(population)
+        for number, name in enumerate(names):
+            np.testing.assert_array_equal(own[:, :, number], whole[:, :, FEATURE_NAMES.index(name)])
 
 
 class TestEstimateEncoder(EncoderChecks):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tilewright.codegen import Entry, KernelBinary
-from tilewright.measure import WARM, Batch, Built, Context, Measurement, SequentialMeasurer, measure_all
+from tilewright.measure import WARM, Batch, Built, Context, Measurement, SequentialMeasurer, measure_all, sequential
 from tilewright.measure.sequential import _Shelf
 from tilewright.schedule import Trace
 from tilewright.target import Target
@@ -118,6 +118,13 @@ def test_a_comparison_goes_in_turns_and_leaves_out_what_failed() -> None:
     ]
     assert builder.log[0] == "prepare doubling cold-8"
     assert builder.log[4:] == [f"turn {index}" for index in (0, 1, 2, 0, 1, 2, 0, 2)]
+
+
+def test_programs_that_take_long_have_two_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequential, "_LONGEST_COMPARISON_S", -1.0)
+    measurer, _ = make(1.0, 2.0, 1.5, 2.5)
+    results = measure_all(measurer, Batch(TASK, TRACES[:2], turns=10))
+    assert [result.runs_s for result in results] == [(1.0, 1.5), (2.0, 2.5)]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("no space left")])

@@ -10,7 +10,7 @@ from tilewright.measure import OK, Batch, Measurement
 from tilewright.measure.protocols import Result, Ticket
 from tilewright.schedule import Trace
 from tilewright.target import Target
-from tilewright.tuning.collection import TURNS
+from tilewright.tuning.task_collection import TURNS
 
 
 def latency_of(trace: Trace) -> float:

@@ -18,21 +18,11 @@ from tilewright.measure import OK, RUN_ERROR, RUN_TIMEOUT, Context, Measurement
 from tilewright.records.dataset import DatasetFolder, TaskPrograms, read_folder
 from tilewright.schedule import Trace
 from tilewright.space import Candidate, Sketch
-from tilewright.target import Target
+from tilewright.target import Target, read_machine
 from tilewright.te import Task
-from tilewright.tuning import collection
-from tilewright.tuning.collection import (
-    COMPARED_TURNS,
-    COMPARED_WITHIN,
-    NUM_COMPARED,
-    SHARED,
-    SLICE,
-    TURNS,
-    Collected,
-    CollectProgress,
-    TaskSource,
-    collect,
-)
+from tilewright.tuning import task_collection
+from tilewright.tuning.collection import Collected, CollectProgress, TaskSource, collect
+from tilewright.tuning.task_collection import COMPARED_TURNS, COMPARED_WITHIN, NUM_COMPARED, SHARED, SLICE, TURNS
 from tilewright.tuning.task_scheduler import WeightedTask
 from tilewright.workloads import parse
 
@@ -327,7 +317,7 @@ def test_a_program_without_a_space_is_measured_once(run: Run, monkeypatch: pytes
     def plain(sketches: list[Sketch], *_: object) -> list[tuple[Candidate, str]]:
         return [(Candidate(Sketch(SMALL, (), sketches[0].options, "plain"), ()), "untuned")]
 
-    monkeypatch.setattr(collection, "mixture", plain)
+    monkeypatch.setattr(task_collection, "mixture", plain)
     assert run(workload("small", SMALL)).num_measured == 1
     assert run(workload("small", SMALL)).num_measured == 0
 
@@ -422,3 +412,9 @@ def test_a_recheck_mends_what_took_much_longer_than_expected(run: Run) -> None:
 
     run(workload("large", LARGE), programs=40, recheck=True)
     assert run.measurer.batches == [], "nothing is suspicious any more"
+
+
+def test_a_device_elsewhere_has_its_own_processor(run: Run) -> None:
+    run(workload("small", SMALL), target=Target.parse("cortex-a72"), threads=1, processor="a board")
+    run(workload("small", SMALL), threads=1)
+    assert [found.processor for found in DatasetFolder(run.folder).devices()] == ["a board", read_machine().processor]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.cost_model import BoostedTrees
+from tilewright.cost_model import BoostedTrees, Dataset
 from tilewright.measure import OK, RUN_ERROR
 from tilewright.records import Record, RecordLog, names_of, read_records, read_tasks
 from tilewright.space import SpaceOptions, derive
@@ -75,13 +75,27 @@ def test_a_model_learns_from_it_and_scores_the_spaces_of_its_tasks(tmp_path: Pat
         assert np.isfinite(model.predict(sketch.sample(np.random.default_rng(0), 4))).all()
 
 
-def test_what_has_no_task_or_is_in_no_space_is_left_out(tmp_path: Path) -> None:
+def test_records_without_a_task_are_left_out(tmp_path: Path) -> None:
     written = write(tmp_path / "other.jsonl")
     records = list(read_records(tmp_path / "other.jsonl"))
-    only = {GEMM.hash: GEMM}
-    assert len(dataset_of(records, only)) == len(written) // 2
+    assert len(dataset_of(records, {GEMM.hash: GEMM})) == len(written) // 2
     assert len(dataset_of(records, {})) == 0
-    assert len(dataset_of(records, only, rules=())) == 0
+
+
+def test_programs_that_no_rule_derives_are_known_by_their_traces(tmp_path: Path) -> None:
+    """As those of a template that is not registered, or of a version with other rules."""
+    write(tmp_path / "other.jsonl")
+    derived, observed = read_dataset(tmp_path / "other.jsonl"), read_dataset(tmp_path / "other.jsonl", rules=())
+
+    def programs(dataset: Dataset) -> set[tuple[str, str, float]]:
+        return {
+            (group.task_hash, str(candidate.trace), latency_s)
+            for group in dataset.measured
+            for candidate, latency_s in zip(group.population, group.latencies_s.tolist(), strict=True)
+            if np.isfinite(latency_s)
+        }
+
+    assert programs(observed) == programs(derived) != set()
 
 
 def test_a_file_of_another_program_of_the_same_tasks_is_enough(tmp_path: Path) -> None:

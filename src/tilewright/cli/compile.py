@@ -95,7 +95,7 @@ def describe(compiled: CompiledNetwork) -> list[str]:
         f"kernels: {len(model.kernels)}, called {num_calls} times; {compiled.origin}",
         f"target: {model.target}, up to {model.threads} threads",
     ]
-    lines += [f"algorithms: {text}; --exact leaves them out" for text in described_algorithms(model)]
+    lines += [f"algorithms: {text}" for text in described_algorithms(model)]
     operators = Counter(call.node.op for call in model.fallbacks)
     if operators:
         listing = ", ".join(f"{count} {op}" for op, count in operators.items())
@@ -104,10 +104,17 @@ def describe(compiled: CompiledNetwork) -> list[str]:
 
 
 def described_algorithms(model: CompiledModel) -> list[str]:
-    """What kernels have in the place of sums, in a line; none where all compute the sums themselves."""
+    """What kernels have in the place of sums, in a line; none where all are computed as they are written."""
+    from tilewright.te.algorithms import is_exact
+
     used = Counter(name for kernel in model.kernels for name in kernel.algorithms)
     listing = ", ".join(f"{count} by {name}" for name, count in sorted(used.items()))
-    return [f"{listing}, which round more than sums do"] if used else []
+    rounds = [name for name in sorted(used) if not is_exact(name)]
+    if rounds and len(rounds) < len(used):
+        listing += f"; {', '.join(rounds)} round more than sums do; --exact leaves them out"
+    elif rounds:
+        listing += ", which round more than sums do; --exact leaves them out"
+    return [listing] if used else []
 
 
 def _size(path: str | Path) -> str:

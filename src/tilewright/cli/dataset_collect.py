@@ -91,6 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
                 target=target if chosen is None else chosen.target,
                 threads=threads if chosen is None else chosen.threads,
                 device=device,
+                processor=None if chosen is None else chosen.processor,
                 context=context,
                 seed=arguments.seed,
                 again=arguments.again,

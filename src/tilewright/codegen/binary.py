@@ -9,7 +9,8 @@ from tilewright.te import DTYPES
 
 if TYPE_CHECKING:
     from tilewright.codegen.compile import CompiledKernel
-    from tilewright.codegen.module import Entry
+    from tilewright.codegen.module import Entry, GeneratedModule
+    from tilewright.ir import Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,17 @@ class KernelBinary:
     object_code: bytes
     entry: Entry
     packs: tuple[PackedInput, ...] = ()
+    parts: tuple[bytes, ...] = ()
+    """More object files, with functions that the first one calls."""
 
     @staticmethod
     def of(compiled: CompiledKernel) -> KernelBinary:
+        return KernelBinary.made_of(compiled.module, compiled.generated, compiled.object_code)
+
+    @staticmethod
+    def made_of(
+        module: Module, generated: GeneratedModule, object_code: bytes, parts: tuple[bytes, ...] = ()
+    ) -> KernelBinary:
         packs = tuple(
             PackedInput(
                 position=pack.position,
@@ -41,6 +50,11 @@ class KernelBinary:
                 dtype=pack.packed.dtype,
                 nbytes=pack.packed.num_elements * DTYPES[pack.packed.dtype].bytes,
             )
-            for pack, entry in zip(compiled.module.packs, compiled.generated.packs, strict=True)
+            for pack, entry in zip(module.packs, generated.packs, strict=True)
         )
-        return KernelBinary(compiled.object_code, compiled.generated.kernel, packs)
+        return KernelBinary(object_code, generated.kernel, packs, parts)
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all its object files."""
+        return len(self.object_code) + sum(map(len, self.parts))

@@ -1,12 +1,48 @@
-"""Factors that are one element for all lanes of a vector, and whether the code around reads each of them once."""
+"""Factors that are one element for all lanes of a vector: whether the code around reads each of them once, or again.
+
+A convolution whose taps are unrolled reads most of its inputs once for each tap. What LLVM reads once it keeps in a
+register until its last use, and where the sums fill the registers that costs one of the sums its place: it goes to
+memory and back in every step. Such elements are read anew instead, by pointers of which LLVM does not know that they
+are equal.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
-from tilewright.ir import For, Load, Update
+from tilewright.ir import Buffer, For, Load, Update
 from tilewright.te import Binary, Expr, Var
 from tilewright.te.index import FromMemory, Linear, Operation, of_atom, variables
+
+
+@dataclass(frozen=True, slots=True)
+class Rereads:
+    """Steps of a sum that read elements of others. No two steps of the same number read the same element."""
+
+    vars: tuple[Var, ...]
+    numbers: dict[tuple[int, ...], int]
+    num_rows: int
+    """Sums that a step adds to, or vectors of them."""
+    num_elements: int
+    """Elements that several steps read."""
+
+    @property
+    def num_numbers(self) -> int:
+        return max(self.numbers.values()) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A buffer whose elements are read anew: in steps of other numbers, and by the second of a pair of vectors."""
+
+    buffer: Buffer
+    step: int
+    is_pair: bool
+
+    def number(self, is_second: bool) -> int:
+        return 2 * self.step + is_second if self.is_pair else self.step
 
 
 @dataclass(slots=True)
@@ -15,6 +51,7 @@ class StraightCode:
 
     var: Var | None = None
     unrolled: list[For] = field(default_factory=list)
+    _known: dict[tuple[int, int], Rereads | None] = field(default_factory=dict)
 
     def reads_once(self, offset: Linear) -> bool:
         """Whether it moves with the loop, and differs in all iterations of the loops that are unrolled inside."""
@@ -28,6 +65,37 @@ class StraightCode:
             if len(offsets) < num_iterations:
                 return False
         return True
+
+    def reads_again(self, update: Update, offset: Linear) -> Rereads | None:
+        """Which of the steps of the sum that are unrolled read the same elements; None where no two of them do."""
+        key = id(update), id(offset)  # this code is written from the same objects in all iterations
+        if key not in self._known:
+            self._known[key] = None if self._is_within(offset) else self._rereads(update, offset)
+        return self._known[key]
+
+    def _rereads(self, update: Update, offset: Linear) -> Rereads | None:
+        kept = {var for index in update.indices for var in variables(index)}
+        rows = [loop for loop in self.unrolled if loop.var in kept]
+        steps = [loop for loop in self.unrolled if loop.var not in kept]
+        own = {0}
+        for loop in rows:
+            own = {place + offset.terms.get(loop.var, 0) * n for place in own for n in range(loop.extent)}
+        numbers: dict[tuple[int, ...], int] = {}
+        read: list[set[int]] = []  # by the steps of each number
+        again: set[int] = set()
+        for step in product(*(range(loop.begin, loop.begin + loop.extent) for loop in steps)):
+            shift = sum(offset.terms.get(loop.var, 0) * n for loop, n in zip(steps, step, strict=True))
+            places = {place + shift for place in own}
+            number = next((n for n, others in enumerate(read) if not others & places), len(read))
+            if number == len(read):
+                read.append(set())
+            again |= places & set().union(*(others for n, others in enumerate(read) if n != number))
+            read[number] |= places
+            numbers[step] = number
+        if len(read) < 2:
+            return None
+        num_rows = prod(loop.extent for loop in rows)
+        return Rereads(tuple(loop.var for loop in steps), numbers, num_rows, len(again))
 
     def _is_within(self, offset: Linear) -> bool:
         """Whether a variable of this code stands in a quotient or an index from memory, where its step is not known."""

@@ -6,6 +6,7 @@ element by element otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial, reduce
 
 from tilewright.codegen.builder import LLVM_TYPE, Value, llvm_type
@@ -31,7 +32,7 @@ class FunctionMemory:
         self.indices = indices
         self.pointers: dict[Buffer, Value] = {}
         self.stack: list[str] = []
-        self.apart: tuple[Buffer, bool] | None = None  # the first and the second reads of it are not merged
+        self.apart: tuple[Buffer, int] | None = None  # reads of it with different numbers are not merged
         self.arena: Value | None = None
         self.arena_bytes = 0
         self._used = 0
@@ -109,10 +110,10 @@ class FunctionMemory:
             pointer = self._disguised(pointer, self.apart[1])
         return self._step(pointer, constant, dtype)
 
-    def _disguised(self, pointer: Value, is_second: bool) -> Value:
-        """The same pointer, of which LLVM does not know that it is; there are two such."""
-        constraints = "=r,0,~{fpsr}" if is_second else "=r,0"  # texts that differ are not taken for the same value
-        return self.frame.builder.op(f'call ptr asm "", "{constraints}"({pointer.typed})', "ptr", 1, pointer.depth)
+    def _disguised(self, pointer: Value, number: int) -> Value:
+        """The same pointer, of which LLVM does not know that it is, nor that those of other numbers are."""
+        rhs = f'call ptr asm "", "=r,0,i"({pointer.typed}, i32 {number})'
+        return self.frame.builder.op(rhs, "ptr", 1, pointer.depth)
 
     def _lane_addresses(self, buffer: Buffer, offset: Linear, split: tuple[Linear, int] | None) -> list[Value]:
         dtype = _STORAGE.get(buffer.dtype, buffer.dtype)
@@ -143,6 +144,24 @@ class FunctionMemory:
         else:
             raw = self._gather(buffer, self._lane_addresses(buffer, offset, split), guard)
         return self._from_storage(raw, buffer.dtype)
+
+    def load_word(self, loads: Sequence[Load], guard: Value | None) -> Value | None:
+        """Four bytes as one int32, or as a vector of those; None where they are not side by side, or not all there."""
+        first = loads[0]
+        offset = self.offset(first)
+        if any(load.buffer is not first.buffer or self.offset(load) != offset + n for n, load in enumerate(loads)):
+            return None
+        if guard is not None and not all(self.is_inside(load.buffer, load.indices) for load in loads):
+            return None
+        split = self.frame.split_lane(offset)
+        if split is not None and split[1] in (0, len(loads)):
+            lanes = self.frame.lanes if split[1] else 1
+            return self._read(first.buffer, self._address(first.buffer, split[0]), lanes, "int32")
+        b = self.frame.builder
+        words = Value("poison", "int32", self.frame.lanes)
+        for lane, address in enumerate(self._lane_addresses(first.buffer, offset, split)):
+            words = b.insert(words, self._read(first.buffer, address, 1, "int32"), lane)
+        return words
 
     def load_run(self, owner: object, buffer: Buffer, indices: tuple[Linear, ...], length: int) -> Value:
         """The element and those that follow it in memory, as one vector."""
@@ -181,9 +200,10 @@ class FunctionMemory:
             result = b.insert(result, self._read(buffer, self._guarded(buffer, address, holds), 1), lane)
         return result
 
-    def _read(self, buffer: Buffer, address: Value, lanes: int) -> Value:
+    def _read(self, buffer: Buffer, address: Value, lanes: int, dtype: str = "") -> Value:
+        """What lies at the address, as elements of the buffer or of another type."""
         b = self.frame.builder
-        dtype = _STORAGE.get(buffer.dtype, buffer.dtype)
+        dtype = dtype or _STORAGE.get(buffer.dtype, buffer.dtype)
         rhs = f"load {llvm_type(dtype, lanes)}, {address.typed}, align {DTYPES[buffer.dtype].bytes}"
         if buffer.scope in (INPUT, PACKED):
             return b.op(rhs, dtype, lanes, max(address.depth, b.safe_depth))

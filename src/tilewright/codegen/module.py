@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tilewright.codegen.builder import Value
-from tilewright.codegen.statements import FunctionWriter, ModuleText
+from tilewright.codegen.statements import FunctionWriter, ModuleText, ParallelBody
 from tilewright.ir import LoopNest, Module
 from tilewright.target import Target
+
+if TYPE_CHECKING:
+    from tilewright.codegen.reuse import CodeShelf
 
 SYMBOL_PREFIX = "tw"
 
@@ -25,20 +30,42 @@ class Entry:
 class GeneratedModule:
     """LLVM IR as text, with the entry of the kernel and those of the packed constants in order."""
 
-    llvm_ir: str
+    text: ModuleText
     kernel: Entry
     packs: tuple[Entry, ...]
 
+    @property
+    def llvm_ir(self) -> str:
+        return self.without(())
 
-def generate(module: Module, target: Target, num_threads: int, prefix: str = SYMBOL_PREFIX) -> GeneratedModule:
+    @property
+    def bodies(self) -> Sequence[ParallelBody]:
+        """The functions that threads run."""
+        return self.text.bodies
+
+    def without(self, elsewhere: Sequence[ParallelBody]) -> str:
+        """The text as it is where some bodies are in another object file."""
+        declared = {body.name for body in elsewhere}
+        bodies = [body.declaration if body.name in declared else body.text for body in self.bodies]
+        return "\n\n".join([*bodies, *self.text.entries, *self.text.declarations.values()]) + "\n"
+
+
+def generate(
+    module: Module,
+    target: Target,
+    num_threads: int,
+    prefix: str = SYMBOL_PREFIX,
+    shelf: CodeShelf | None = None,
+) -> GeneratedModule:
     """Write a lowered module as LLVM IR; with one thread, parallel loops are plain loops.
 
     The names of its functions begin with `prefix`, to tell them from those of another module in the same library.
+    Bodies of parallel loops that are on the `shelf` are not written again.
     """
-    text = ModuleText(target, num_threads)
+    text = ModuleText(target, num_threads, shelf)
     kernel = _entry(text, module.kernel, f"{prefix}_run")
     packs = tuple(_entry(text, pack.nest, f"{prefix}_pack_{pack.position}") for pack in module.packs)
-    return GeneratedModule("\n\n".join([*text.functions, *text.declarations.values()]) + "\n", kernel, packs)
+    return GeneratedModule(text, kernel, packs)
 
 
 def _entry(module: ModuleText, nest: LoopNest, symbol: str) -> Entry:
@@ -52,5 +79,6 @@ def _entry(module: ModuleText, nest: LoopNest, symbol: str) -> Entry:
     writer.builder.label("entry")
     writer.write(nest.body)
     signature = f'define i32 @"{symbol}"(ptr %rt, ptr %args, ptr %workspace) nounwind'
-    module.functions.append(writer.text(signature, header, "  ret i32 0"))
+    module.declarations.update(writer.declarations)
+    module.entries.append(writer.text(signature, header, "  ret i32 0"))
     return Entry(symbol, writer.memory.arena_bytes, writer.scratch_bytes)

@@ -24,6 +24,7 @@ _TargetMachine = Any
 
 _LINES_AROUND_ERROR = 2
 _LIBRARY = "object"
+_LONG_BLOCK = 1500  # instructions
 _ELF_MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
 
 
@@ -126,21 +127,37 @@ def _optimize(ir_text: str, target: Target) -> tuple[_Module, _TargetMachine]:
 
 
 def _generated(emit: Callable[[_Module], Any], module: _Module, target: Target) -> Any:
-    """What the target machine makes of the module.
-
-    On x86 without `loop-reduce`, which takes a third of the time and leaves the code as fast as it is: addresses are
-    hoisted and numbered already. The option is LLVM's own, of the whole process, so that it is set back for others.
-    """
-    is_x86 = target.arch == "x86_64"
-    if is_x86:
-        binding.set_option("tilewright", "-disable-lsr=true")
+    """What the target machine makes of the module, with LLVM's own options, which are set back for others."""
+    changed = _options(module, target)
+    for option in changed:
+        binding.set_option("tilewright", f"-{option}")
     try:
         return emit(module)
     except RuntimeError as error:
         raise _rejected("cannot generate code for", target, error) from error
     finally:
-        if is_x86:
-            binding.set_option("tilewright", "-disable-lsr=false")
+        for before in changed.values():
+            binding.set_option("tilewright", f"-{before}")
+
+
+def _options(module: _Module, target: Target) -> dict[str, str]:
+    """Options of LLVM that code generation is quicker with, and what they were.
+
+    On x86 without `loop-reduce`, which takes a third of the time and leaves the code as fast as it is: addresses are
+    hoisted and numbered already. On aarch64 the scheduler asks of any two accesses of a block whether they alias, which
+    takes seconds for long unrolled blocks, such as those of Winograd's transforms, and changes nothing there.
+    """
+    if target.arch == "x86_64":
+        return {"disable-lsr=true": "disable-lsr=false"}
+    if target.arch == "aarch64" and _longest_block(module) > _LONG_BLOCK:
+        return {"aarch64-use-aa=false": "aarch64-use-aa=true"}
+    return {}
+
+
+def _longest_block(module: _Module) -> int:
+    """The most instructions that a block has."""
+    blocks = (block for function in module.functions for block in function.blocks)
+    return max((sum(1 for _ in block.instructions) for block in blocks), default=0)
 
 
 def _parse(ir_text: str) -> _Module:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tilewright.codegen.arithmetic import combine, combine_indexed, reduce_lanes, reduce_lanes_indexed
-from tilewright.codegen.broadcasts import StraightCode, factors, is_uniform
+from tilewright.codegen.broadcasts import Apart, StraightCode, factors, is_uniform
 from tilewright.codegen.builder import FunctionBuilder, Value
 from tilewright.codegen.collapse import collapse
 from tilewright.codegen.convert import compute_dtype
@@ -16,13 +18,13 @@ from tilewright.codegen.values import Values
 from tilewright.errors import CodegenError
 from tilewright.ir import (
     Block,
-    Buffer,
     For,
     Load,
     Stmt,
     Store,
     Update,
     Where,
+    statements,
     used_buffers,
     used_variables,
     written_buffers,
@@ -32,8 +34,33 @@ from tilewright.target import Target
 from tilewright.te import DOT4, DTYPES, Binary, Const, Expr, Select, Var, is_float
 from tilewright.te.index import Interval
 
+if TYPE_CHECKING:
+    from tilewright.codegen.reuse import CodeShelf
+
 # Of all statements. Programs of the search space have at most about 3,500 statements and 24,000 instructions.
 MAX_INSTRUCTIONS = 40_000
+# Pointers to one buffer: each takes a register of its own.
+_MOST_POINTERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelBody:
+    """The body of a parallel loop as a function, which threads run, and the intrinsics that it calls."""
+
+    name: str
+    text: str
+    declarations: Mapping[str, str]
+    num_statements: int
+    scratch_bytes: int
+
+    @property
+    def declaration(self) -> str:
+        return f'declare void @"{self.name}"(ptr, i64, i64)'
+
+    def as_module(self) -> str:
+        """A module of its own, whose function others can call."""
+        function = self.text.replace("define internal ", "define ", 1)
+        return "\n\n".join([function, *self.declarations.values()]) + "\n"
 
 
 @dataclass(slots=True)
@@ -42,9 +69,15 @@ class ModuleText:
 
     target: Target
     num_threads: int
+    shelf: CodeShelf | None = None
     declarations: dict[str, str] = field(default_factory=dict)
-    functions: list[str] = field(default_factory=list)
+    bodies: list[ParallelBody] = field(default_factory=list)
+    entries: list[str] = field(default_factory=list)
     num_statements: int = 0
+
+    def add(self, body: ParallelBody) -> None:
+        self.bodies.append(body)
+        self.declarations.update(body.declarations)
 
 
 def summands(e: Expr) -> tuple[Expr, ...]:
@@ -63,7 +96,8 @@ class FunctionWriter:
     def __init__(self, module: ModuleText, name: str) -> None:
         self.module = module
         self.name = name
-        self.builder = FunctionBuilder(module.declarations, module.target.has_fma, module.target.has_rounding)
+        self.declarations: dict[str, str] = {}
+        self.builder = FunctionBuilder(self.declarations, module.target.has_fma, module.target.has_rounding)
         self.frame = Frame(self.builder, module.target)
         self.values = Values(self.frame)
         self.memory = self.values.memory
@@ -180,11 +214,11 @@ class FunctionWriter:
         frame = self.frame
         position, end = loop.begin, loop.begin + loop.extent
         lanes = self._register_lanes(loop.body)
-        twice_read = self._twice_read(loop, lanes)
+        apart = self._read_apart(loop, lanes)
         while position < end:
             while lanes > end - position:
                 lanes //= 2
-            self.memory.apart = None if twice_read is None else (twice_read, position > loop.begin)
+            self.memory.apart = None if apart is None else (apart.buffer, apart.number(position > loop.begin))
             frame.bind(loop.var, position, position, position + lanes - 1)
             frame.lane_var, frame.lanes = (loop.var if lanes > 1 else None), lanes
             self.write(loop.body)
@@ -192,18 +226,34 @@ class FunctionWriter:
         frame.lane_var, frame.lanes = None, 1
         self.memory.apart = None
 
-    def _twice_read(self, loop: For, lanes: int) -> Buffer | None:
-        """The buffer of a factor that is one element for both of two vectors, to be read for each of them anew.
-
-        A multiplication that takes the element from memory itself saves the instruction that broadcasts it into a
-        register. LLVM writes it so where the element has one use only.
-        """
-        if not self.module.target.has_broadcast_operands or loop.extent != 2 * lanes:
-            return None
+    def _read_apart(self, loop: For, lanes: int) -> Apart | None:
+        """The factor that is one element for all lanes, if it is to be read from memory each time that it is used."""
         for factor in map(self.values.chosen, factors(loop)):
             if isinstance(factor, Load) and is_uniform(factor, loop) and not self.memory.is_on_stack(factor.buffer):
-                return factor.buffer if self.straight.reads_once(self.memory.offset(factor)) else None
+                return self._apart(loop, factor, lanes)
         return None
+
+    def _apart(self, loop: For, factor: Load, lanes: int) -> Apart | None:
+        """For each of two vectors: a multiplication that takes the element from memory itself saves the instruction
+        that broadcasts it into a register, and LLVM writes it so where the element has one use only. And in each step
+        of the sum, where elements that wait for the next one would take the registers of sums; not where reading one
+        is an instruction more for each multiplication.
+        """
+        target, offset = self.module.target, self.memory.offset(factor)
+        is_pair = target.has_broadcast_operands and loop.extent == 2 * lanes
+        if is_pair and self.straight.reads_once(offset):
+            return Apart(factor.buffer, 0, is_pair)
+        assert isinstance(loop.body, Update)
+        again = self.straight.reads_again(loop.body, offset)
+        num_vectors = -(-loop.extent // lanes)
+        is_cheap = target.has_broadcast_operands or num_vectors > 1
+        if again is None or not is_cheap or again.num_numbers > _MOST_POINTERS:
+            return None
+        if (again.num_rows + 1) * num_vectors + again.num_elements <= target.num_vector_registers:
+            return None
+        bindings = [self.frame.bindings[var] for var in again.vars]
+        step = tuple(value for value in bindings if isinstance(value, int))  # all are: these loops are unrolled
+        return Apart(factor.buffer, again.numbers[step], is_pair)
 
     def _register_lanes(self, body: Stmt) -> int:
         """The lanes of a register of the type that the body writes."""
@@ -321,20 +371,48 @@ class FunctionWriter:
             self.builder.effect(f"store {value.typed}, ptr {context}.{self.num_closures}.{position}, align 8")
         run = self.builder.fresh("load ptr, ptr %rt, align 8", "ptr", 1)
         self.builder.effect(f'call void {run.text}(ptr %rt, ptr @"{closure.name}", ptr {context}, i64 {loop.extent})')
-        closure.builder.label("entry")
-        closure._counted_loop(loop, "%begin", "%end")
+        body = self._reused_body(loop, closure, captured)
+        self.module.add(body)
+        self.scratch_bytes = max(self.scratch_bytes, body.scratch_bytes)
+
+    def _reused_body(self, loop: For, closure: FunctionWriter, captured: list[Value]) -> ParallelBody:
+        """The body as it was written for another program, or else anew."""
+        shelf = self.module.shelf
+        if shelf is None or any(isinstance(inner, For) and inner.kind == PARALLEL for inner in statements(loop.body)):
+            return closure._body(loop, captured)
+        is_new = False
+
+        def write() -> ParallelBody:
+            nonlocal is_new
+            is_new = True
+            return closure._body(loop, captured)
+
+        known = [closure.frame.bindings.get(var) for var in used_variables(loop.body)]
+        has_pointer = [buffer in closure.memory.pointers for buffer in used_buffers(loop.body)]
+        ranges = list(closure.frame.ranges.values())
+        body = shelf.body(loop, (closure.name, known, has_pointer, ranges), write)
+        if not is_new:
+            self.module.num_statements += body.num_statements
+        return body
+
+    def _body(self, loop: For, captured: list[Value]) -> ParallelBody:
+        """This function, as the body of the loop with the values that it uses."""
+        num_before = self.module.num_statements
+        self.builder.label("entry")
+        self._counted_loop(loop, "%begin", "%end")
         header = [f"  %slot{n} = getelementptr i64, ptr %context, i64 {n}" for n in range(len(captured) + 1)]
         header += ["  %rt = load ptr, ptr %slot0, align 8"]
         header += [f"  %in{n} = load {value.type}, ptr %slot{n}, align 8" for n, value in enumerate(captured, 1)]
-        if closure.memory.arena_bytes:
+        if self.memory.arena_bytes:
             header += [
                 "  %scratch.slot = getelementptr i64, ptr %rt, i64 1",
                 "  %scratch.get = load ptr, ptr %scratch.slot, align 8",
-                f"  %scratch = call ptr %scratch.get(i64 {closure.memory.arena_bytes})",
+                f"  %scratch = call ptr %scratch.get(i64 {self.memory.arena_bytes})",
             ]
-        signature = f'define internal void @"{closure.name}"(ptr %context, i64 %begin, i64 %end) nounwind'
-        self.module.functions.append(closure.text(signature, header, "  ret void"))
-        self.scratch_bytes = max(self.scratch_bytes, closure.memory.arena_bytes)
+        signature = f'define internal void @"{self.name}"(ptr %context, i64 %begin, i64 %end) nounwind'
+        text = self.text(signature, header, "  ret void")
+        num_statements = self.module.num_statements - num_before
+        return ParallelBody(self.name, text, self.declarations, num_statements, self.memory.arena_bytes)
 
     def _captured(self, loop: For, closure: FunctionWriter) -> list[Value]:
         """The run-time values that the body uses; they arrive in the closure as %in1, %in2, ..."""

@@ -15,7 +15,7 @@ from tilewright.codegen.function_memory import FunctionMemory
 from tilewright.codegen.indices import Indices
 from tilewright.codegen.math import emit_function
 from tilewright.ir import Index, Load, Test, operands
-from tilewright.te import DOT4, Binary, Cast, Const, Expr, Select, Unary, is_float
+from tilewright.te import DOT4, Binary, Cast, Const, Expr, Select, Unary, is_float, parts_of_word
 
 
 class Values:
@@ -70,6 +70,9 @@ class Values:
         if isinstance(e, Binary):
             if e.op in ("and", "or"):
                 return self._logic(e)
+            word = self._word(e)
+            if word is not None:
+                return word
             x, y = self._alike(self._value(e.a), self._value(e.b))
             if e.op == DOT4:
                 return dot4(b, self.frame.target, b.const(0, x.dtype, x.lanes), x, y)
@@ -84,6 +87,13 @@ class Values:
             return self.indices.value(e.form)
         assert isinstance(e, Test), f"unexpected expression {e!r}"
         return self._test(e)
+
+    def _word(self, e: Binary) -> Value | None:
+        """Four bytes that lie side by side and are put together, by one load; None where it is something else."""
+        loads = parts_of_word(e)
+        if loads is None or not all(isinstance(load, Load) for load in loads):
+            return None
+        return self.memory.load_word([load for load in loads if isinstance(load, Load)], self._guards[-1])
 
     def _alike(self, x: Value, y: Value) -> tuple[Value, Value]:
         """Both with as many lanes as the wider one."""

@@ -9,6 +9,7 @@ from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.boosted_trees import BoostedTrees
 from tilewright.cost_model.dataset import Dataset, Group, Logged, Measured
+from tilewright.cost_model.ensemble import Ensemble
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.factor_trees import FactorTrees
 from tilewright.cost_model.metrics import (
@@ -26,12 +27,24 @@ from tilewright.cost_model.neural import (
     Mlp,
     MtlTlp,
     NeuralModel,
+    PublishedMlp,
     PublishedTlp,
     Tlp,
     TreeGru,
 )
 from tilewright.cost_model.random import RandomModel
-from tilewright.cost_model.registry import DEFAULT, adapting, create, default, find, load, names, parse_options, shipped
+from tilewright.cost_model.registry import (
+    DEFAULT,
+    adapting,
+    create,
+    create_from_text,
+    default,
+    find,
+    load,
+    names,
+    parse_options,
+    shipped,
+)
 from tilewright.cost_model.transfer import ResidualModel
 
 __all__ = [
@@ -41,6 +54,7 @@ __all__ = [
     "BoostedTrees",
     "CostModel",
     "Dataset",
+    "Ensemble",
     "Examples",
     "FactorTrees",
     "Group",
@@ -51,6 +65,7 @@ __all__ = [
     "Mlp",
     "MtlTlp",
     "NeuralModel",
+    "PublishedMlp",
     "PublishedTlp",
     "RandomModel",
     "ResidualModel",
@@ -59,6 +74,7 @@ __all__ = [
     "adapting",
     "average_peak_score",
     "create",
+    "create_from_text",
     "default",
     "find",
     "load",

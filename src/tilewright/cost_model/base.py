@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.arguments import replaceable_file
 from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
@@ -25,6 +26,8 @@ FORMAT = "tilewright-cost-model"
 FORMAT_VERSION = 1
 _HEADER = "header"
 _MAX_BYTES = 1 << 28  # more than any model has; what claims to be larger is not read
+_AT_ONCE = 4096
+"""Programs that are scored together, so that copies of their rows stay small."""
 
 _Model = TypeVar("_Model", bound="CostModel")
 
@@ -92,6 +95,16 @@ class CostModel(ABC):
         if len(values) == 0:
             return np.zeros(0)
         return self._score(values)
+
+    def score_examples(self, examples: Examples) -> NDArray[np.float64]:
+        """A score for each of the programs that are encoded; those with as many rows are scored together."""
+        scores = np.empty(len(examples))
+        for count in np.unique(examples.num_statements):
+            own = np.flatnonzero(examples.num_statements == count)
+            for begin in range(0, len(own), _AT_ONCE):
+                some = own[begin : begin + _AT_ONCE]
+                scores[some] = self.score(examples.padded(some)[0])
+        return scores
 
     def on_device(self: _Model, device: str) -> _Model:
         """The model as it ranks programs of the device of that name; another one where it knows devices by name."""
@@ -180,6 +193,7 @@ def _is_like(value: object, default: object) -> bool:
 
 def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
+    replaceable_file("the file of the model", path)
     partial = Path(f"{os.fspath(path)}.partial")
     with open(partial, "wb") as file:
         np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})

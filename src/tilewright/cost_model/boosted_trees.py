@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tilewright.cost_model.analytical import score_of
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
-from tilewright.cost_model.forest import Forest
+from tilewright.cost_model.forest import NAMES, Forest
 from tilewright.cost_model.tree_objectives import (
     ProgramObjective,
     RankInLists,
@@ -202,7 +202,7 @@ class BoostedTrees(CostModel):
             "base": np.array(self.base_),
             "slope": np.array(self.slope_),
             "counts": np.array([self.forest_.num_features, self.num_fitted_, self.num_updates_]),
-            **self.forest_.to_arrays(),
+            **self.forest_.to_arrays(self._names(self.forest_.num_features)),
         }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -213,9 +213,16 @@ class BoostedTrees(CostModel):
         num_features, self.num_fitted_, self.num_updates_ = map(int, arrays["counts"].tolist())
         if not np.isfinite([self.base_, self.slope_]).all():
             raise ValueError(f"scores begin with finite numbers, got {self.base_} and {self.slope_}")
+        if NAMES in arrays:
+            num_features = len(self.encoder.columns)  # there may be more of them than when it was saved
         if self.residual and num_features != len(self.encoder.columns):
             raise ValueError(f"a residual is on {len(self.encoder.columns)} features, got {num_features}")
-        self.forest_ = Forest.from_arrays(arrays, num_features, self.num_threads)
+        self.forest_ = Forest.from_arrays(arrays, num_features, self.num_threads, self._names(num_features))
+
+    def _names(self, num_features: int) -> tuple[str, ...]:
+        """Of the columns; none where they are not those of the encoder."""
+        names = self.encoder.columns
+        return names if len(names) == num_features else ()
 
 
 def _encoder(features: str) -> Encoder:

@@ -54,6 +54,12 @@ class Examples:
                 f"the device of each of the {num} programs is the number of one of the {len(self.device_names)} names, "
                 f"got {shown(self.devices.tolist())}"
             )
+        if not np.isfinite(self.labels).all():
+            program = int(np.argmin(np.isfinite(self.labels)))
+            raise UsageError(
+                f"labels are finite numbers, got {self.labels[program]} for program {program}; leave it out, or give "
+                "it 0 if it failed"
+            )
         if not np.isfinite(self.values).all():
             row, column = np.argwhere(~np.isfinite(self.values))[0]
             raise UsageError(

@@ -12,8 +12,19 @@ from typing import Any
 from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel, read_file
 from tilewright.cost_model.boosted_trees import BoostedTrees
+from tilewright.cost_model.ensemble import Ensemble
 from tilewright.cost_model.factor_trees import FactorTrees
-from tilewright.cost_model.neural import Atformer, Hierarchical, Lstm, Mlp, MtlTlp, PublishedTlp, Tlp, TreeGru
+from tilewright.cost_model.neural import (
+    Atformer,
+    Hierarchical,
+    Lstm,
+    Mlp,
+    MtlTlp,
+    PublishedMlp,
+    PublishedTlp,
+    Tlp,
+    TreeGru,
+)
 from tilewright.cost_model.random import RandomModel
 from tilewright.cost_model.transfer import ResidualModel
 from tilewright.errors import UsageError
@@ -30,6 +41,7 @@ _MODELS: dict[str, type[CostModel]] = {
         RandomModel,
         ResidualModel,
         Mlp,
+        PublishedMlp,
         Lstm,
         TreeGru,
         PublishedTlp,
@@ -38,6 +50,7 @@ _MODELS: dict[str, type[CostModel]] = {
         Atformer,
         Hierarchical,
         FactorTrees,
+        Ensemble,
     )
 }
 
@@ -77,6 +90,18 @@ def create(name: str, **options: Any) -> CostModel:
     return model(**model.checked_options(options))
 
 
+def create_from_text(text: str, **implied: Any) -> CostModel:
+    """A new model by name, with the options behind it; and with the implied ones, where it has such options.
+
+    >>> create_from_text("random:seed=2", seed=1), create_from_text("analytical", seed=1)
+    (RandomModel(seed=2), AnalyticalModel())
+    """
+    name, separator, given = text.partition(":")
+    known = create(name).options
+    options = {key: value for key, value in implied.items() if key in known}
+    return create(name, **options | parse_options(given.split(",") if separator else []))
+
+
 def load(path: str | os.PathLike[str]) -> CostModel:
     """The model in a file, of whichever class it is."""
     header, _ = read_file(path)
@@ -98,10 +123,8 @@ def find(model: object, seed: int = 0) -> CostModel:
         return model
     if model == DEFAULT:
         return default(seed)
-    name, separator, options = model.partition(":") if isinstance(model, str) else ("", "", "")
-    if name in _MODELS:
-        implied = {"seed": seed} if "seed" in create(name).options else {}
-        return create(name, **implied | parse_options(options.split(",") if separator else []))
+    if isinstance(model, str) and model.partition(":")[0] in _MODELS:
+        return create_from_text(model, seed=seed)
     if isinstance(model, os.PathLike) or (isinstance(model, str) and os.path.exists(model)):
         return adapting(load(model), seed)
     remedy = f"; make it: {model.__name__}()" if isinstance(model, type) else ""

@@ -133,7 +133,7 @@ class ResidualModel(CostModel):
         self._check_fitted()
         self._check_columns(examples.num_features)
         own = View.of(self.base.encoder, self.encoder).examples(examples)
-        known = _scores_of(self.base, own, np.arange(len(own)))
+        known = self.base.score_examples(own)
         is_slow = examples.labels <= self.least_label
         is_own = self._is_own(examples)
         measured = np.log(np.maximum(examples.labels, self.least_label))
@@ -203,7 +203,7 @@ class ResidualModel(CostModel):
         foreseen = np.empty(len(local))
         for number in range(fold.max() + 1):
             model = self._fitted_local(local.select(np.flatnonzero(fold != number)))
-            foreseen[fold == number] = _scores_of(model, local, np.flatnonzero(fold == number))
+            foreseen[fold == number] = model.score_examples(local.select(np.flatnonzero(fold == number)))
         power = float(weights * foreseen @ foreseen)
         if power == 0:
             return 0.0
@@ -273,13 +273,3 @@ def _centred(values: Floats, tasks: NDArray[np.int64], counts: NDArray[np.bool_]
     num = np.bincount(own, counts)
     means = np.bincount(own, np.where(counts, values, 0.0)) / np.maximum(num, 1)
     return np.where(num[own] > 0, values - means[own], 0.0)
-
-
-def _scores_of(model: CostModel, examples: Examples, programs: NDArray[np.int64]) -> Floats:
-    """The scores of some programs; those with as many rows are scored together."""
-    scores = np.empty(len(programs))
-    counts = examples.num_statements[programs]
-    for count in np.unique(counts):
-        own = np.flatnonzero(counts == count)
-        scores[own] = model.score(examples.padded(programs[own])[0])
-    return scores

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy.typing as npt
 
 from tilewright.operators import Node, TensorType
+from tilewright.te.algorithms import is_exact
 
 
 class Place(IntEnum):
@@ -142,8 +143,8 @@ class CompiledModel:
 
     @property
     def is_exact(self) -> bool:
-        """Whether all kernels compute the sums of the network themselves."""
-        return not any(kernel.algorithms for kernel in self.kernels)
+        """Whether all kernels give the sums of the network themselves."""
+        return all(is_exact(name) for kernel in self.kernels for name in kernel.algorithms)
 
     @property
     def arch(self) -> str:

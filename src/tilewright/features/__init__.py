@@ -9,6 +9,7 @@ from tilewright.features.encoders import (
     EstimateEncoder,
     HardwareEncoder,
     JoinedEncoder,
+    PublishedStatementEncoder,
     StatementEncoder,
     hardware_of,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "PrimitiveSequence",
     "ProgramEncoder",
     "PublishedPrimitiveEncoder",
+    "PublishedStatementEncoder",
     "Statement",
     "StatementEncoder",
     "Traffic",

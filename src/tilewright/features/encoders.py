@@ -19,8 +19,10 @@ from tilewright.errors import UsageError
 from tilewright.features.analysis import Statement, analyze
 from tilewright.features.hardware import HARDWARE_NAMES, Hardware
 from tilewright.features.roofline import bounds_of, estimate_cycles
-from tilewright.features.statements import ESTIMATE, FEATURE_NAMES, table_of
+from tilewright.features.statements import ESTIMATE, FEATURE_NAMES, PUBLISHED_FEATURE_NAMES, table_of
 from tilewright.space import Population
+
+_PUBLISHED = [FEATURE_NAMES.index(name) for name in PUBLISHED_FEATURE_NAMES]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,22 @@ class StatementEncoder(Encoder):
 
     def encode(self, population: Population) -> NDArray[np.float32]:
         return table_of(statements_of(population), len(population), hardware_of(population)).values
+
+
+class PublishedStatementEncoder(Encoder):
+    """A row for each statement with the features that Ansor has, and TenSet's models read: none of a sixth group.
+
+    What is always 0 on a processor, such as threads of a GPU, is left out.
+    """
+
+    name = "statements-published"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return PUBLISHED_FEATURE_NAMES
+
+    def encode(self, population: Population) -> NDArray[np.float32]:
+        return np.ascontiguousarray(StatementEncoder().encode(population)[:, :, _PUBLISHED])
 
 
 class EstimateEncoder(Encoder):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tilewright.schedule import Stage
 from tilewright.te import (
     COMPARISONS,
     DOT4,
     FLOAT_FUNCTIONS,
+    Axis,
     Binary,
     Cast,
     Const,
@@ -63,9 +66,13 @@ def count_operations(stage: Stage) -> dict[str, int]:
     A product that is only added to something is a fused multiply-add. Index arithmetic is not counted: it becomes
     addresses. A node that several others use is computed once.
     """
+    return dict(_counts(stage.body, tuple(_without_guard(stage, value) for value in values_of(stage))))
+
+
+@lru_cache(maxsize=256)
+def _counts(body: Expr, values: tuple[Expr, ...]) -> dict[str, int]:
+    """Of the values that the statement computes, which are the same ones in many schedules of a task."""
     counts = dict.fromkeys(KINDS, 0)
-    body = stage.body
-    values = tuple(_without_guard(stage, value) for value in values_of(stage))
     nodes = value_nodes(values)
     uses = _count_uses(nodes, values)
     fused: set[int] = set()
@@ -91,10 +98,15 @@ def values_of(stage: Stage) -> tuple[Expr, ...]:
 
     It is the longest: what others share with it is computed once.
     """
-    if isinstance(stage.body, Reduce):
-        return stage.body.values
-    found = choices(stage.body, stage.axes)
-    return (stage.body,) if found is None else (max(found[1], key=lambda value: len(value_nodes((value,)))),)
+    return _values(stage.body, stage.axes)
+
+
+@lru_cache(maxsize=256)
+def _values(body: Expr, axes: tuple[Axis, ...]) -> tuple[Expr, ...]:
+    if isinstance(body, Reduce):
+        return body.values
+    found = choices(body, axes)
+    return (body,) if found is None else (max(found[1], key=lambda value: len(value_nodes((value,)))),)
 
 
 def flops(counts: dict[str, int]) -> int:

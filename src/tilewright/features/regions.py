@@ -95,12 +95,13 @@ class Region:
 
     def loops_of(self, expressions: Sequence[Expr]) -> frozenset[int]:
         """The positions of the loops that move any variable in the expressions."""
-        return frozenset[int]().union(*(self.reach(v).loops for e in expressions for v in self._variables(e)))
+        distinct = dict.fromkeys(expressions)
+        return frozenset[int]().union(*(self.reach(v).loops for e in distinct for v in self._variables(e)))
 
     def moved_by(self, expressions: Sequence[Expr]) -> frozenset[Loop]:
         """The loops that move any variable in the expressions; of a fused loop only the parts that do."""
         moved: frozenset[Loop] = frozenset()
-        for variable in (v for e in expressions for v in self._variables(e)):
+        for variable in (v for e in dict.fromkeys(expressions) for v in self._variables(e)):
             known = self._moved_by.get(variable)
             if known is None:  # a packed read names loops
                 loop = next(loop for loop in self.path.loops if loop.var is variable)
@@ -110,7 +111,7 @@ class Region:
 
     def hull(self, index_tuples: list[tuple[Expr, ...]], dim: int, size: Number) -> tuple[Floats, Linear | None]:
         """How far dimension `dim` of a buffer is reached by several reads of it; the form if there is one form."""
-        forms = [self.form(indices[dim]) for indices in index_tuples]
+        forms = [self.form(index) for index in dict.fromkeys(indices[dim] for indices in index_tuples)]
         known = [form for form in forms if form is not None]
         if len(known) < len(forms):
             return np.where(self.path.inner > 1, size - 1.0, 0.0), None
@@ -118,12 +119,15 @@ class Region:
         width = self.width(first)
         if len(known) == 1:
             return np.minimum(width, size - 1), first
-        low: Number = first.const
-        high: Number = low + width
+        low: Number = first.const  # of those that are as wide as the first
+        last: Number = low
+        widest = width
         for form in known[1:]:
-            other = self.width(form)
-            start = form.const if (form - first).is_const else first.const
-            low, high = np.minimum(low, start), np.maximum(high, start + other)
+            if (form - first).is_const:
+                low, last = np.minimum(low, form.const), np.maximum(last, form.const)
+            else:
+                widest = np.maximum(widest, self.width(form))
+        high = np.maximum(last + width, first.const + widest)
         return np.minimum(high - low, size - 1), first
 
     def _variables(self, e: Expr) -> frozenset[Var]:

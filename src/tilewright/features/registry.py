@@ -13,6 +13,7 @@ from tilewright.features.encoders import (
     EstimateEncoder,
     HardwareEncoder,
     JoinedEncoder,
+    PublishedStatementEncoder,
     StatementEncoder,
 )
 from tilewright.features.hierarchy import HierarchyEncoder, ProgramEncoder
@@ -25,6 +26,7 @@ _ENCODERS: dict[str, type[Encoder]] = {
     encoder.name: encoder
     for encoder in (
         StatementEncoder,
+        PublishedStatementEncoder,
         EstimateEncoder,
         ChoicesEncoder,
         KnobsEncoder,

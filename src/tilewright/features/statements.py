@@ -387,3 +387,11 @@ def _feature_names() -> tuple[str, ...]:
 
 
 FEATURE_NAMES = _feature_names()
+_OWN_FEATURES = {
+    "is_reduction",
+    *(f"buffer{number}_vector_stride" for number in range(MAX_BUFFERS)),
+    *MACHINE_FEATURES,
+    *ROOFLINE_FEATURES,
+}
+PUBLISHED_FEATURE_NAMES = tuple(name for name in FEATURE_NAMES if name not in _OWN_FEATURES)
+"""Those that Ansor has, too."""

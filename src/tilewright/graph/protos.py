@@ -8,7 +8,7 @@ orders, renames or removes values sees every one that a node reads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -22,6 +22,10 @@ from tilewright.graph.tensor_protos import tensor_array
 from tilewright.operators import ONNX, Attribute, Node, TensorType
 
 CAPTURES = "tilewright.captures"
+CONTRIB = "com.microsoft"
+CONTRIB_BLOCKED = "com.microsoft.nchwc"
+"""The domains of the operators that onnxruntime has beside those of ONNX."""
+
 _GRAPH, _GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
 
 Dimension: TypeAlias = int | str | None
@@ -47,6 +51,15 @@ def _schema(op: str, opset: int, domain: str) -> OpSchema | None:
         return get_schema(op, opset, domain)
     except SchemaError:
         return None
+
+
+@cache
+def latest_opsets() -> dict[str, int]:
+    """The newest version of each domain; subgraphs may hold operators of others than their node's."""
+    found = {CONTRIB: 1, CONTRIB_BLOCKED: 1}
+    for schema in onnx.defs.get_all_schemas():
+        found[schema.domain] = max(schema.since_version, found.get(schema.domain, 1))
+    return found
 
 
 def dtype_name(elem_type: int) -> str:

@@ -16,7 +16,15 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 from tilewright import te
 from tilewright.errors import ExpressionError, ModelError
 from tilewright.graph.inference_guards import reason_against
-from tilewright.graph.protos import captures_of, node_to_proto, schema_of, static_type, subgraphs, type_proto
+from tilewright.graph.protos import (
+    captures_of,
+    latest_opsets,
+    node_to_proto,
+    schema_of,
+    static_type,
+    subgraphs,
+    type_proto,
+)
 from tilewright.operators import (
     OWN,
     Call,
@@ -119,7 +127,7 @@ def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants)
         for name in known
         if name in constants and _may_decide_a_shape(node, protos.get(name))
     }
-    opsets = [onnx.helper.make_opsetid(node.domain, node.opset)]
+    opsets = [onnx.helper.make_opsetid(*entry) for entry in {**latest_opsets(), node.domain: node.opset}.items()]
     try:
         found: dict[str, TypeProto] = infer_node_outputs(schema, proto, known, values, opset_imports=opsets)
     except ValueError:  # its rule needs a type that is not known

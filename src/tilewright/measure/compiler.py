@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib import import_module
 from typing import Protocol, cast
 
-from tilewright.codegen import KernelBinary, compile_schedule
+from tilewright.codegen import KernelBinary
+from tilewright.codegen.reuse import CodeShelf
 from tilewright.errors import UsageError
 from tilewright.schedule import Trace
 from tilewright.target import Target
@@ -24,8 +26,13 @@ class Compiler(Protocol):
 
 
 def compile_trace(task: Task, trace: Trace, target: Target, threads: int) -> KernelBinary:
-    """The tilewright compiler."""
-    return KernelBinary.of(compile_schedule(trace.apply(task), target, threads))
+    """The tilewright compiler, which uses again what it compiled for other candidates."""
+    return _shelf(target, threads).compile(trace.apply(task))
+
+
+@lru_cache(maxsize=2)
+def _shelf(target: Target, threads: int) -> CodeShelf:
+    return CodeShelf(target, threads)
 
 
 def find_compiler(name: str) -> Compiler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,6 +14,9 @@ from tilewright.measure.protocols import Batch, Builder, Built, Result, Runner, 
 from tilewright.schedule import Trace
 from tilewright.target import Target
 from tilewright.te import Task
+
+_LEAST_TURNS = 2  # one of which chooses, and one tells
+_LONGEST_COMPARISON_S = 20.0
 
 
 class SequentialMeasurer:
@@ -107,11 +111,11 @@ class _Shelf:
         return None if known is None else known[1]
 
     def put(self, task: Task, trace: Trace, built: Built) -> None:
-        self._num_bytes += len(built.binary.object_code)
+        self._num_bytes += built.binary.num_bytes
         self._built[id(task), trace] = (task, built)
         while self._num_bytes > self._max_bytes:
             _, oldest = self._built.pop(next(iter(self._built)))
-            self._num_bytes -= len(oldest.binary.object_code)
+            self._num_bytes -= oldest.binary.num_bytes
 
 
 def time_program(runner: Runner, built: Built, best_latency_s: float | None) -> Measurement:
@@ -121,9 +125,16 @@ def time_program(runner: Runner, built: Built, best_latency_s: float | None) -> 
 
 
 def time_in_turns(runner: Runner, programs: Sequence[Built], turns: int) -> list[Measurement]:
-    """Time programs in short turns, one after the other in each; one that fails has no more."""
+    """Time programs in short turns, one after the other in each; one that fails has no more.
+
+    Programs that take seconds, as on a slow board, have two turns and no more than fit into a while: what disturbs a
+    short run is little beside a long one.
+    """
     found: dict[int, Measurement] = {}
-    for _ in range(turns):
+    until_s = time.monotonic() + _LONGEST_COMPARISON_S
+    for turn in range(turns):
+        if turn >= _LEAST_TURNS and time.monotonic() > until_s:
+            break
         for index, program in enumerate(programs):
             before = found.get(index)
             if before is None or before.latency_s is not None:

@@ -8,50 +8,52 @@ with the byte that stands for zero; weights are signed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 
 from tilewright import te
 from tilewright.operators.convolution import convolve, filter_of, flatten
 from tilewright.operators.layout import CHANNELS_LAST
 from tilewright.operators.matmul import matmul_of, multiply
 from tilewright.operators.node import OWN
+from tilewright.operators.operands import element
 from tilewright.operators.registry import Call, Facts, MisfitError, operator
 from tilewright.operators.window import pad_windows, windows
 from tilewright.te import Expr, Tensor
-
-BYTES = 4
-"""In a word."""
 
 
 @operator("Words", domain=OWN, facts=Facts(reinterprets=True))
 def words(call: Call) -> Tensor:
     """The bytes of a tensor, four along the last axis as one word: the same memory."""
     X = call.tensor(0)
-    if X.ndim == 0 or X.shape[-1] % BYTES or X.dtype not in ("int8", "uint8"):
-        raise MisfitError(f"words are of {BYTES} bytes along the last axis, got {X.dtype}{list(X.shape)}")
+    if X.ndim == 0 or X.shape[-1] % te.WORD_BYTES or X.dtype not in ("int8", "uint8"):
+        raise MisfitError(f"words are of {te.WORD_BYTES} bytes along the last axis, got {X.dtype}{list(X.shape)}")
 
     def word(*i: Expr) -> Expr:
         *outer, last = i
-        parts = [te.cast(X[(*outer, last * BYTES + n)], "uint8") for n in range(BYTES - 1)]
-        highest = te.cast(te.cast(X[(*outer, last * BYTES + BYTES - 1)], "int8"), "int32")
-        return reduce(lambda high, low: high * 256 + te.cast(low, "int32"), reversed(parts), highest)
+        return te.word_of([X[(*outer, last * te.WORD_BYTES + n)] for n in range(te.WORD_BYTES)])
 
-    return te.compute((*X.shape[:-1], X.shape[-1] // BYTES), word, call.name())
+    return te.compute((*X.shape[:-1], X.shape[-1] // te.WORD_BYTES), word, call.name())
 
 
 @operator("ConvWords", domain=OWN)
 def conv_words(call: Call) -> Tensor:
-    """The sums of a convolution of words; `zero` is the byte around the data."""
-    zero = call.attribute("zero", 0)
-    padding = int.from_bytes(bytes([zero] * BYTES), "little", signed=True)
-    return _convolution(call, te.constant(padding, "int32"), te.dot4)
+    """The sums of a convolution of words; `zero`, or what the third operand is, is the byte around the data."""
+    zero = call.optional(2)
+    if zero is None:
+        return _convolution(call, te.constant(_word(call.attribute("zero", 0)), "int32"), te.dot4)
+    return _convolution(call, te.cast(element(zero, ()), "int32") * _word(1), te.dot4)
 
 
 @operator("ConvBytes", domain=OWN)
 def conv_bytes(call: Call) -> Tensor:
-    """The sums of a convolution of bytes with weights that are floats; `zero` is the byte around the data."""
-    padding = te.constant(call.attribute("zero", 0), call.tensor(0).dtype)
+    """The sums of a convolution of bytes with weights that are floats; around the data is what `ConvWords` has."""
+    zero = call.optional(2)
+    padding = te.constant(call.attribute("zero", 0), call.tensor(0).dtype) if zero is None else element(zero, ())
     return _convolution(call, padding, lambda x, w: te.cast(x, "float32") * w)
+
+
+def _word(byte: int) -> int:
+    """A word whose bytes are all this one."""
+    return int.from_bytes(bytes([byte] * te.WORD_BYTES), "little", signed=True)
 
 
 def _convolution(call: Call, padding: Expr, product: Callable[[Expr, Expr], Expr]) -> Tensor:

@@ -41,7 +41,7 @@ def load(compiled: CompiledKernel) -> Kernel:
 
 def load_binary(binary: KernelBinary, task: Task, threads: int) -> Kernel:
     """A callable kernel for `task` in this process."""
-    loaded = LoadedObject(binary.object_code)
+    loaded = LoadedObject(binary.object_code, *binary.parts)
     packed = {pack.position: _pack_spec(pack, loaded) for pack in binary.packs}
     return Kernel(
         KernelSpec(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from tilewright.errors import ScheduleError
@@ -148,20 +149,16 @@ def required_region(
     schedule: Schedule, stage: Stage, level: Loop, extents: Mapping[Loop, Extent]
 ) -> list[Range | None]:
     """What of `stage` its consumers read in one iteration of the loop `level`: a range for each axis."""
-    regions: list[Range | None] | None = None
-    for consumer in schedule.consumers(stage):
-        below = RangesBelow(_axis_lookup(schedule, consumer, level, extents))
-        for read in consumer.reads:
-            if read.tensor is not stage.tensor:
-                continue
-            ranges = [below.of(index) for index in read.indices]
-            if regions is None:
-                regions = ranges
-            else:
-                regions = list(map(_union, regions, ranges))
-    if regions is None:  # steps that are replayed are checked at the end, and this may be asked before
+    consumers = schedule.consumers(stage)
+    if not consumers:  # steps that are replayed are checked at the end, and this may be asked before
         raise ScheduleError(f"{stage.name} is computed inside loop {level.name}, and nothing reads it there")
-    return regions
+    regions: list[list[Range | None]] = [[] for _ in stage.tensor.shape]
+    for consumer in consumers:
+        below = RangesBelow(_axis_lookup(schedule, consumer, level, extents))
+        reads = [read.indices for read in consumer.reads if read.tensor is stage.tensor]
+        for ranges, indices in zip(regions, zip(*reads, strict=True), strict=True):
+            ranges += map(below.of, dict.fromkeys(indices))  # many reads differ in one index only
+    return [reduce(_union, ranges) for ranges in regions]
 
 
 def _union(a: Range | None, b: Range | None) -> Range | None:

@@ -106,11 +106,14 @@ def use_algorithm(schedule: Schedule, stage: Stage, name: str) -> None:
     for tensor in made.stages:
         if tensor.name in schedule.stages:
             raise ScheduleError(f"there is a stage {tensor.name} already; give the tensors of the task other names")
-        new = schedule.add_stage(tensor)
-        if tensor in made.ahead:
-            new.packs = new.reads[0].tensor
+        schedule.add_stage(tensor)
     stage.set_body(made.body, stage.axes)
     stage.leaves = stage.root_loops
+    for tensor in made.ahead:
+        new, source = schedule[tensor], schedule[tensor].reads[0].tensor
+        readers = [reader for reader in schedule if any(read.tensor is source for read in reader.reads)]
+        if readers == [new]:  # a constant that others read, too, stays as it is
+            new.packs = source
 
 
 def cache_read(schedule: Schedule, source: Stage, readers: Sequence[Stage]) -> Stage:

@@ -104,8 +104,8 @@ class Schedule:
             if stage.name in seen or stage.is_placeholder:
                 return
             seen.add(stage.name)
-            for read in stage.reads:
-                visit(self.stages[read.tensor.name])
+            for source in stage.sources:
+                visit(self.stages[source.name])
             order.append(stage)
 
         for stage in self.stages.values():
@@ -115,7 +115,7 @@ class Schedule:
 
     def consumers(self, stage: Stage) -> list[Stage]:
         """The stages that read `stage`."""
-        return [s for s in self.active_stages if any(read.tensor is stage.tensor for read in s.reads)]
+        return [s for s in self.active_stages if any(source is stage.tensor for source in s.sources)]
 
     def attached_at(self, loop: Loop) -> list[Stage]:
         """The stages computed inside `loop`, producers before consumers."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.loop import Extent, Fuse, Loop, Relation, Split
-from tilewright.te import Axis, Const, Expr, Reduce, Tensor, Var, collect_reads
+from tilewright.te import Axis, Const, Expr, Read, Reduce, Tensor, Var, collect_reads
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
@@ -68,7 +69,8 @@ class Stage:
         """Compute `body` over `axes`; the loops of axes that it had before are kept."""
         known = getattr(self, "loop_of_axis", {})
         self.body = body
-        self.reads = tuple(collect_reads(body))
+        self.reads = _reads_in(body)
+        self.sources = _sources_in(body)
         self.axes = axes
         self.loop_of_axis: dict[Axis, Loop] = {
             axis: known.get(axis) or Loop(axis.name, Var("int64", axis.name), axis.is_reduce, self)
@@ -235,7 +237,7 @@ class Stage:
     def algorithm(self, name: str) -> None:
         """Compute this stage by another algorithm, such as "winograd4": see `tilewright.te.algorithms`.
 
-        Rewrite: `C[..] = sum(f(..))` -> stages that C is made of, and `C[..]` from the last of them. It rounds more.
+        Rewrite: `C[..] = sum(f(..))` -> stages that C is made of, and `C[..]` from the last of them. Most round more.
         Checks: the algorithm applies to the stage; no step was made before.
         """
         from tilewright.schedule.steps import AlgorithmStep
@@ -285,6 +287,18 @@ class Stage:
 
     def __repr__(self) -> str:
         return f"Stage({self.name})"
+
+
+@lru_cache(maxsize=256)
+def _reads_in(body: Expr) -> tuple[Read, ...]:
+    """The reads of a body, which is the same one in many schedules of a task."""
+    return tuple(collect_reads(body))
+
+
+@lru_cache(maxsize=256)
+def _sources_in(body: Expr) -> tuple[Tensor, ...]:
+    """The tensors that a body reads, each once."""
+    return tuple(dict.fromkeys(read.tensor for read in _reads_in(body)))
 
 
 def _stage(stage: Stage | str) -> str:

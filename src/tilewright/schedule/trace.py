@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.steps import AlgorithmStep, Step, step_from_json
-from tilewright.te.algorithms import ALGORITHMS
+from tilewright.te.algorithms import ALGORITHMS, is_exact
 
 if TYPE_CHECKING:
     from tilewright.te import Task
@@ -49,8 +49,8 @@ class Trace:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it computes the sums of the task themselves, in whatever order."""
-        return not self.algorithms
+        """Whether it gives the sums of the task themselves, in whatever order."""
+        return all(map(is_exact, self.algorithms))
 
     def candidate(self, row: int) -> Trace:
         """The trace of one candidate of a population."""

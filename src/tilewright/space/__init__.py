@@ -2,6 +2,7 @@
 
 from tilewright.space.derivation import derive
 from tilewright.space.knob import Decision, Knob, TileKnob, UnrollKnob, VectorKnob
+from tilewright.space.observed import observed_candidates
 from tilewright.space.options import SpaceOptions
 from tilewright.space.plain import plain_schedule
 from tilewright.space.population import Candidate, Population
@@ -38,6 +39,7 @@ __all__ = [
     "VectorKnob",
     "derive",
     "find_template",
+    "observed_candidates",
     "open_pragma",
     "open_split",
     "operator_of",

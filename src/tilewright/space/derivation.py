@@ -49,9 +49,7 @@ def derive(task: Task, options: SpaceOptions, rules: Sequence[Rule] = DEFAULT_RU
 
 def _starts(task: Task, options: SpaceOptions) -> list[SketchState]:
     """The task as it is, and with each algorithm that one of its stages may be computed by."""
-    if options.exact:
-        return [SketchState(task, options)]
-    steps = [AlgorithmStep(stage.name, name) for stage in task.stages for name in algorithms_for(stage)]
+    steps = [AlgorithmStep(stage.name, name) for stage in task.stages for name in algorithms_for(stage, options.exact)]
     return [SketchState(task, options), *(SketchState(task, options, (step,)) for step in steps)]
 
 

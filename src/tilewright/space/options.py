@@ -10,7 +10,7 @@ from tilewright.target import Target
 
 @dataclass(frozen=True, slots=True)
 class SpaceOptions:
-    """The machine, how much the tiles of one axis may waste, and whether all programs compute the sums of the task.
+    """The machine, how much the tiles of one axis may waste, and whether all programs give the sums of the task.
 
     If they need not be `exact`, there are also those of algorithms that round more, such as Winograd's.
     """

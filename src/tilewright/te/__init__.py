@@ -92,6 +92,7 @@ from tilewright.te.structure import structural_hash, topological_order
 from tilewright.te.task import Task
 from tilewright.te.tensor import Shape, Tensor, compute, placeholder, reduce_axis
 from tilewright.te.transform import children, collect_reads, replace_reads, rewrite, substitute, visit
+from tilewright.te.words import WORD_BYTES, parts_of_word, word_of
 
 __all__ = [
     "COMPARISONS",
@@ -101,6 +102,7 @@ __all__ = [
     "ELEMENT_FUNCTIONS",
     "FLOAT_FUNCTIONS",
     "REDUCTIONS",
+    "WORD_BYTES",
     "Axis",
     "Binary",
     "Cast",
@@ -165,6 +167,7 @@ __all__ = [
     "names_in",
     "not_equal",
     "numpy_dtype",
+    "parts_of_word",
     "placeholder",
     "pow",
     "prod",
@@ -190,4 +193,5 @@ __all__ = [
     "topological_order",
     "unary",
     "visit",
+    "word_of",
 ]

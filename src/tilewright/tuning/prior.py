@@ -156,7 +156,7 @@ def _read(paths: Sequence[str]) -> Dataset:
         ran = sum(record.latency_s is not None for record in records)
         raise UsageError(
             f"a prior has programs that ran, of tasks that its files hold: {', '.join(paths)} have {len(records)} "
-            f"records, {ran} of programs that ran, {len(tasks)} tasks, and no program of theirs in a space of today; "
+            f"records, {ran} of programs that ran, {len(tasks)} tasks, and no program of theirs; "
             f"give records that tilewright tune has written"
         )
     return found

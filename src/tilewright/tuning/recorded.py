@@ -1,4 +1,4 @@
-"""A record file as a dataset: its tasks give the spaces, its traces the candidates of them.
+"""A record file as a dataset: its tasks give the spaces, its traces the candidates of them, or of their own sketches.
 
 The file is enough, whichever machine wrote it: nothing is compiled, and no program but this one is needed.
 """
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from tilewright.cost_model import Dataset
 from tilewright.records import Record, group_by_task, in_names_of, latest, read_records, read_tasks
 from tilewright.schedule import Trace
-from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, space_of
+from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, observed_candidates, space_of
 from tilewright.target import Target
 from tilewright.te import Task
 
 
 def read_dataset(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) -> Dataset:
-    """The measured programs of a record file that are in the spaces of its tasks, as tuning would search them."""
+    """The measured programs of a record file."""
     return dataset_of(read_records(path), read_tasks(path), rules)
 
 
@@ -28,13 +28,24 @@ def dataset_of(records: Iterable[Record], tasks: Mapping[str, Task], rules: Sequ
         task = tasks.get(key.task)
         if task is None:
             continue
-        sketches = space_of(task, SpaceOptions(Target.parse(key.target), key.threads, exact=False), rules)
-        known = [(candidate_of(record.trace, sketches), record) for record in latest(in_names_of(task, group))]
-        found = [(candidate, record.latency_s) for candidate, record in known if candidate is not None]
+        options = SpaceOptions(Target.parse(key.target), key.threads, exact=False)
+        measured = latest(in_names_of(task, group))
+        candidates = _candidates(task, [record.trace for record in measured], options, rules)
+        found = [record for record in measured if record.trace in candidates]
         dataset = dataset.with_trials(
-            [candidate for candidate, _ in found], [latency_s for _, latency_s in found], key.context
+            [candidates[record.trace] for record in found], [record.latency_s for record in found], key.context
         )
     return dataset
+
+
+def _candidates(
+    task: Task, traces: Sequence[Trace], options: SpaceOptions, rules: Sequence[Rule]
+) -> dict[Trace, Candidate]:
+    """The traces as candidates of their task's space; those of a template, say, of their own sketches."""
+    sketches = space_of(task, options, rules)
+    found = {trace: candidate_of(trace, sketches) for trace in traces}
+    known = {trace: candidate for trace, candidate in found.items() if candidate is not None}
+    return known | observed_candidates(task, [trace for trace in found if trace not in known], options)
 
 
 def candidate_of(trace: Trace, sketches: Sequence[Sketch]) -> Candidate | None:

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from tilewright.cost_model import CostModel
-from tilewright.cost_model.neural import Atformer, Hierarchical, Lstm, Mlp, MtlTlp, PublishedTlp, Tlp, TreeGru
+from tilewright.cost_model.neural import (
+    Atformer,
+    Hierarchical,
+    Lstm,
+    Mlp,
+    MtlTlp,
+    PublishedMlp,
+    PublishedTlp,
+    Tlp,
+    TreeGru,
+)
 from tilewright.testing.cost_model_checks import CostModelChecks, EncodedCostModelChecks
 
 
 class TestMlp(CostModelChecks):
     def make(self) -> CostModel:
         return Mlp(width=8, epochs=2, seed=3)
+
+
+class TestPublishedMlp(CostModelChecks):
+    def make(self) -> CostModel:
+        return PublishedMlp(width=8, epochs=2, seed=3)
 
 
 class TestPublishedTlp(CostModelChecks):

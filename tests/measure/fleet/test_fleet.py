@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from tests.cli.tiny_model import NUM_TASKS, write_tiny_model
 from tests.measure.fleet.local_cluster import Cluster, kill_all, processes_of
 from tilewright import workloads
-from tilewright.cli import main
+from tilewright.cli import main, tune
 from tilewright.errors import UsageError
 from tilewright.measure import Batch, Measurement, MeasureOptions, Measurer, measure_all
 from tilewright.measure.fleet import Fleet, stop_node
@@ -21,6 +22,7 @@ from tilewright.records import read_records
 from tilewright.schedule import Trace
 from tilewright.target import Target
 from tilewright.testing.measurer_checks import MeasurerChecks, doubling, split_program
+from tilewright.tuning.tuner import Progress
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
@@ -121,7 +123,10 @@ def test_two_tuners_share_a_device_in_turns(head: str, fleet: Fleet) -> None:
 
 def test_without_a_cluster_the_error_has_the_command_that_starts_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", "gmm:32x32x32", "--fleet", "127.0.0.1:1"]) == 2
-    assert "there is no fleet at 127.0.0.1:1; start one with `tilewright fleet up`" in capsys.readouterr().err
+    assert (
+        "there is no fleet at 127.0.0.1:1; start one with `tilewright fleet up --listen 127.0.0.1:1`"
+        in capsys.readouterr().err
+    )
 
 
 def test_status_says_what_each_device_has_done(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,6 +151,54 @@ def test_the_command_tunes_on_the_fleet_and_says_where(
     assert f"measuring on alpha: 1 threads on {Target.native()}" in said.err
     assert "trials: 4" in said.out
     assert "ray" not in (said.out + said.err).lower().replace("array", "")
+
+
+def test_a_command_that_is_interrupted_goes_on_with_what_the_fleet_has_measured(
+    head: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = os.path.join(tmp_path, "records.jsonl")
+    command = ["tune", "gmm:16x16x16", "--trials", "20", "--fleet", head, "--records", path]
+    show = tune.Display.show
+
+    def interrupted(display: tune.Display, progress: Progress) -> None:
+        if progress.num_trials == 3:
+            raise KeyboardInterrupt
+        show(display, progress)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tune.Display, "show", interrupted)
+        assert main(command) == 130
+    assert f"every finished trial is in {path}: the same command goes on from there" in capsys.readouterr().err
+    before = [record.trace for record in read_records(path)]
+    assert len(before) == 3
+    assert main(command) == 0
+    assert "trials: 20" in capsys.readouterr().out
+    again = [record.trace for record in read_records(path)]
+    assert again[:3] == before
+    assert len(set(again)) == 20
+
+
+def test_the_command_tunes_a_network_on_the_fleet_and_writes_it(
+    head: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_tiny_model(tmp_path)
+    assert main(["tune", "tiny.onnx", "--trials", str(NUM_TASKS), "--fleet", head, "-o", "tiny.tw"]) == 0
+    assert f"{NUM_TASKS} tuned and 0 with the default program" in capsys.readouterr().out
+    assert main(["run", "tiny.tw", "--random"]) == 0
+
+
+def test_the_command_collects_a_dataset_on_the_fleet_and_goes_on(
+    head: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "data")
+    command = ["dataset", "collect", "gmm:16x16x16", "--fleet", head, "-o", folder]
+    assert main([*command, "--programs", "3"]) == 0
+    said = capsys.readouterr().out
+    assert "programs: 3 of 1 tasks" in said
+    assert "1 threads on" in said
+    assert main([*command, "--programs", "4"]) == 0
+    assert "measured: 1 in" in capsys.readouterr().out
 
 
 class Counted:

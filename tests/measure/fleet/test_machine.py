@@ -17,7 +17,7 @@ import pytest
 from tilewright.cli import main
 from tilewright.errors import UsageError
 from tilewright.measure.fleet import Address, DeviceInfo, DeviceSpec, devices, pace, simulated, turns
-from tilewright.measure.fleet.cluster import checked_device_name, ensure_token, find_address, no_cluster
+from tilewright.measure.fleet.cluster import _last_words, checked_device_name, ensure_token, find_address, no_cluster
 from tilewright.measure.fleet.link import why_not
 from tilewright.measure.fleet.pace import Clock, Contention
 from tilewright.measure.fleet.simulated import SimulatedStation
@@ -84,6 +84,17 @@ def test_nothing_is_timed_while_a_tuner_thinks_unless_it_is_not_heard_of() -> No
     turns.Thinking([]).begin()
 
 
+def test_neighbours_are_the_cores_of_the_same_last_cache(tmp_path: Path) -> None:
+    for core, (second, third) in {0: ("0", "0-1"), 1: ("1", "0-1"), 2: ("2", "2,4-5")}.items():
+        for index, shared in ((2, second), (3, third)):
+            folder = tmp_path / f"sys/devices/system/cpu/cpu{core}/cache/index{index}"
+            folder.mkdir(parents=True)
+            (folder / "shared_cpu_list").write_text(f"{shared}\n")
+    assert turns.neighbours([0], tmp_path) == [0, 1]
+    assert turns.neighbours([1, 2], tmp_path) == [0, 1, 2, 4, 5]
+    assert turns.neighbours([7], tmp_path) == [7]  # of which nobody says anything
+
+
 def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
@@ -133,8 +144,16 @@ def test_without_an_address_it_is_the_one_of_this_machine(monkeypatch: pytest.Mo
 
 
 def test_the_remedy_fits_the_address() -> None:
-    assert "`tilewright fleet up`" in no_cluster(Address("127.0.0.1", 1))
+    assert "`tilewright fleet up`" in no_cluster(Address("127.0.0.1", 6379))
+    assert "`tilewright fleet up --listen 127.0.0.1:1`" in no_cluster(Address("127.0.0.1", 1))
     assert "`tilewright fleet up --listen 10.0.0.1:1`" in no_cluster(Address("10.0.0.1", 1))
+
+
+def test_what_a_node_said_many_times_is_told_once(tmp_path: Path) -> None:
+    path = tmp_path / "node.log"
+    path.write_text("starting\n" + "".join(f"[00:0{second} W 1 1] client.cc: no answer\n" for second in range(9)))
+    assert _last_words(path) == "starting client.cc: no answer"
+    assert _last_words(tmp_path / "nothing") == "it says nothing"
 
 
 def test_a_head_makes_a_secret_that_only_the_user_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

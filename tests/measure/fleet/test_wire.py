@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,6 +62,13 @@ def test_a_setup_of_another_protocol_is_refused() -> None:
 def test_a_kernel_survives_with_its_packed_constants() -> None:
     assert built().binary.packs
     assert read_built(write_built(built()), product(), TARGET) == built()
+
+
+def test_a_kernel_in_several_object_files_survives_and_each_is_looked_at() -> None:
+    whole = replace(built(), binary=replace(built().binary, parts=(built().binary.object_code,)))
+    assert read_built(write_built(whole), product(), TARGET) == whole
+    with pytest.raises(WireError, match="no kernel"):
+        read_built(write_built(whole) | {"parts": [b"\x7fELF"]}, product(), TARGET)
 
 
 def test_a_kernel_for_another_architecture_is_refused() -> None:

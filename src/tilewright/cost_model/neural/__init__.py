@@ -8,10 +8,21 @@ with options here and a network in `modules/`, both in files of one name.
 from tilewright.cost_model.neural.atformer import Atformer
 from tilewright.cost_model.neural.hierarchical import Hierarchical
 from tilewright.cost_model.neural.lstm import Lstm
-from tilewright.cost_model.neural.mlp import Mlp
+from tilewright.cost_model.neural.mlp import Mlp, PublishedMlp
 from tilewright.cost_model.neural.model import NeuralModel
 from tilewright.cost_model.neural.mtl_tlp import MtlTlp
 from tilewright.cost_model.neural.tlp import PublishedTlp, Tlp
 from tilewright.cost_model.neural.tree_gru import TreeGru
 
-__all__ = ["Atformer", "Hierarchical", "Lstm", "Mlp", "MtlTlp", "NeuralModel", "PublishedTlp", "Tlp", "TreeGru"]
+__all__ = [
+    "Atformer",
+    "Hierarchical",
+    "Lstm",
+    "Mlp",
+    "MtlTlp",
+    "NeuralModel",
+    "PublishedMlp",
+    "PublishedTlp",
+    "Tlp",
+    "TreeGru",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.evaluation.operators import OPERATORS
-from tilewright.graph.protos import array_type, captures_of, node_to_proto
+from tilewright.graph.protos import array_type, captures_of, latest_opsets, node_to_proto
 from tilewright.graph.signatures import attributes_key
 from tilewright.operators import Node, TensorType
 
@@ -106,7 +106,7 @@ def _make_evaluator(evaluation: _Evaluation) -> ReferenceEvaluator:
     wanted = [onnx.helper.make_empty_tensor_value_info(name) for name in proto.output if name]
     # No inputs are declared: operators defined by their operands' types then look at the arrays themselves.
     graph = onnx.helper.make_graph([proto], node.op, [], wanted)
-    opsets = {**_latest_opsets(), node.domain: node.opset}
+    opsets = {**latest_opsets(), node.domain: node.opset}
     try:
         return ReferenceEvaluator(graph, opsets=opsets, new_ops=OPERATORS)
     except _EVALUATOR_ERRORS as error:
@@ -122,15 +122,6 @@ _shared_evaluator = lru_cache(maxsize=1 << 9)(_make_evaluator)
 def run_fallback(node: Node, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of a node; make a FallbackOperator to run it more than once."""
     return FallbackOperator(node)(inputs)
-
-
-@cache
-def _latest_opsets() -> dict[str, int]:
-    """The newest version of each domain; subgraphs may hold operators of others than their node's."""
-    found: dict[str, int] = {}
-    for schema in onnx.defs.get_all_schemas():
-        found[schema.domain] = max(schema.since_version, found.get(schema.domain, 1))
-    return found
 
 
 def _converted(value: Any, wanted: TensorType | None) -> Any:

@@ -17,7 +17,11 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as UngroupedConvTranspose
 
+from tilewright.graph.evaluation.contrib_operators import CONTRIB_OPERATORS
 from tilewright.graph.evaluation.control_flow import Loop, Scan
+from tilewright.graph.evaluation.labels import CategoryMapper, ZipMap
+from tilewright.graph.evaluation.recurrent import GRU, LSTM, RNN
+from tilewright.graph.evaluation.spectral import STFT
 
 
 class Optional(OpRun):  # type: ignore[misc]
@@ -141,6 +145,12 @@ class Hardmax(_AlongAxis):
 OPERATORS = [
     Loop,
     Scan,
+    RNN,
+    GRU,
+    LSTM,
+    STFT,
+    ZipMap,
+    CategoryMapper,
     Optional,
     BatchNormalization,
     ConvTranspose,
@@ -151,4 +161,5 @@ OPERATORS = [
     Softmax,
     LogSoftmax,
     Hardmax,
+    *CONTRIB_OPERATORS,
 ]

@@ -14,7 +14,8 @@ from onnx import AttributeProto, NodeProto
 from onnx.defs import OpSchema, SchemaError, get_schema
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
-from tilewright.graph.onnx.contrib import contrib_schema
+from tilewright.graph.contrib import is_contrib
+from tilewright.graph.onnx.quantized_product import quantized_schema
 from tilewright.graph.protos import normal_domain, subgraphs
 
 _VARIADIC = OpSchema.FormalParameterOption.Variadic
@@ -34,14 +35,12 @@ def label(node: NodeProto) -> str:
     return f"node {node.name or ', '.join(node.output) or '(unnamed)'} ({node.op_type})"
 
 
-def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int], *, are_inner: bool = False) -> None:
-    """Each operator is one that ONNX knows, with the inputs, outputs and attributes that it takes, in subgraphs too.
-
-    Outside of subgraphs, which the reference evaluator of ONNX may have to run, some of onnxruntime's are known, too.
-    """
+def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int]) -> None:
+    """Each operator is known, and has the inputs, outputs and attributes that ONNX says it takes, in subgraphs too."""
     for node in nodes:
-        contrib = None if are_inner else contrib_schema(node.op_type, node.domain)
-        schema = contrib or _schema(node, opsets)
+        schema = quantized_schema(node.op_type, node.domain) or _schema(node, opsets)
+        if schema is None:
+            continue
         _check_inputs(node, schema)
         _check_outputs(node, schema)
         if node.attribute or _attributes_of(schema).required:
@@ -50,14 +49,16 @@ def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int], *, ar
             if node.op_type == "If" and len(graph.output) != len(node.output):
                 given, wanted = len(graph.output), len(node.output)
                 raise _invalid(node, f"a branch of it gives {given} values for its {wanted} outputs")
-            check_operators(graph.node, opsets, are_inner=True)
+            check_operators(graph.node, opsets)
 
 
-def _schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema:
-    """What ONNX says of the operator in the version that the model asks for."""
+def _schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema | None:
+    """What ONNX says of the operator in the version that the model asks for; None for one of onnxruntime's."""
     domain = normal_domain(node.domain)
     opset = opsets.get(domain, 1)
     schema = _known_schema(node.op_type, opset, domain)
+    if schema is None and is_contrib(domain, node.op_type) and any(node.output):
+        return None
     if schema is None:
         where = f"of domain {domain}" if domain else f"of ONNX's opset {opset}"
         raise UnsupportedOperatorError(
@@ -99,7 +100,7 @@ def _is_required(schema: OpSchema, position: int) -> bool:
 
 def _became_optional(schema: OpSchema, position: int) -> bool:
     """Whether a later version of the operator lets the input out: exporters write that for earlier ones, too."""
-    newest = contrib_schema(schema.name, schema.domain) or get_schema(schema.name, schema.domain)
+    newest = quantized_schema(schema.name, schema.domain) or get_schema(schema.name, schema.domain)
     return position < len(newest.inputs) and not _is_required(newest, position)
 
 

@@ -11,14 +11,23 @@ import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TypeProto
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
+from tilewright.graph import contrib
 from tilewright.graph.folding import fold
 from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx.arguments import check_operators
-from tilewright.graph.onnx.contrib import MICROSOFT, quantized_product
 from tilewright.graph.onnx.inlining import default_attributes, function_body, inline_branch, inline_function
 from tilewright.graph.onnx.normal_forms import normal_form
+from tilewright.graph.onnx.quantized_product import is_quantized_product, quantized_product
 from tilewright.graph.packed_weights import packed_product
-from tilewright.graph.protos import array_type, has_subgraphs, node_from_proto, normal_domain, static_type, type_proto
+from tilewright.graph.protos import (
+    array_type,
+    has_subgraphs,
+    node_from_proto,
+    normal_domain,
+    schema_of,
+    static_type,
+    type_proto,
+)
 from tilewright.graph.signatures import BySignature
 from tilewright.graph.tensor_protos import check_shape, dense_array, tensor_array
 from tilewright.graph.types import Constants, ShapeRuleError, expressed_types, onnx_types
@@ -82,11 +91,13 @@ class Importer:
     def _add_node(self, proto: NodeProto, opsets: Mapping[str, int]) -> None:
         node = node_from_proto(proto, opsets.get(normal_domain(proto.domain), 1))
         node = normal_form(node, self.types, self.constants)
-        if node.domain == MICROSOFT:
+        if is_quantized_product(node, self.types, self.constants):
             self._add_quantized_product(node)
             return
         if node.op == "If" and node.domain == ONNX and node.inputs[0] in self.constants:
             self._add_branch(proto, opsets, bool(self.constants[node.inputs[0]]))
+            return
+        if schema_of(node) is None and contrib.is_contrib(node.domain, node.op) and self._add_contrib(node):
             return
         if self._fold_at_once(node):
             return
@@ -194,6 +205,14 @@ class Importer:
             check_shape(f"the value {name}", () if known is None else known.shape)
         protos = tuple(None if known is None else _shared_proto(known) for known in expressed)
         return Inferred(protos, expressed, is_compilable=True)
+
+    def _add_contrib(self, node: Node) -> bool:
+        """Import the nodes of ONNX that compute the same as a node of onnxruntime's, if its types are known."""
+        body = contrib.expand(node, [self.types.get(name) for name in node.inputs], self._fresh_name)
+        if body is None:
+            return False
+        self.add_nodes(body, contrib.OPSETS)
+        return True
 
     def _add_branch(self, proto: NodeProto, opsets: Mapping[str, int], is_taken: bool) -> None:
         """The branch of an If that is known to be taken."""

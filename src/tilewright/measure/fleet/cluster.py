@@ -179,7 +179,8 @@ def start_node(node: Node) -> int:
             break
         time.sleep(0.1)
     stop_node(name)
-    raise TilewrightError(f"{name} did not join the fleet at {node.address}: {_last_words(log_path)}")
+    hint = "" if node.is_head else "; is a fleet of this version there, and is its secret here?"
+    raise TilewrightError(f"{name} did not join the fleet at {node.address}: {_last_words(log_path)}{hint}")
 
 
 def _check_start(node: Node) -> None:
@@ -263,9 +264,13 @@ def find_address(address: str | None) -> Address:
 
 def no_cluster(address: Address) -> str:
     """What to say where nobody answers."""
-    if address.is_loopback:
-        return f"there is no fleet at {address}; start one with `tilewright fleet up`, or give --fleet local"
-    return f"there is no fleet at {address}; start it there with `tilewright fleet up --listen {address}`"
+    if address == Address(LOOPBACK, DEFAULT_PORT):
+        how = "start one with `tilewright fleet up`, or one for a single command with --fleet local"
+    elif address.is_loopback:
+        how = f"start one with `tilewright fleet up --listen {address}`, or one for a single command with --fleet local"
+    else:
+        how = f"start it there with `tilewright fleet up --listen {address}`"
+    return f"there is no fleet at {address}; {how}"
 
 
 def free_port() -> int:
@@ -282,5 +287,7 @@ def new_folder() -> str:
 
 
 def _last_words(path: Path) -> str:
+    """The last lines of a log that differ, without their times; those of a joining node say the same many times."""
     lines = path.read_text(errors="replace").strip().splitlines() if path.exists() else []
-    return " ".join(lines[-5:]) or "it says nothing"
+    words = dict.fromkeys(re.sub(r"^\[.*?\]\s*", "", line) for line in reversed(lines))
+    return " ".join(reversed(list(words)[:3])) or "it says nothing"

@@ -26,11 +26,13 @@ class DeviceInfo:
     boot: str = ""
     emulator: str = ""
     simulated: int = 0
+    processor: str = ""
+    """Its name, or the emulator's."""
 
     @classmethod
     def read(cls, form: Form) -> DeviceInfo:
         cores = tuple(form["cores"])
-        names = ("num_builders", "host", "boot", "emulator", "simulated")
+        names = ("num_builders", "host", "boot", "emulator", "simulated", "processor")
         return cls(form["name"], form["target"], cores, *(form[name] for name in names))
 
 

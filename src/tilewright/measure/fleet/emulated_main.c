@@ -1,9 +1,10 @@
-/* Runs one kernel where its machine is emulated: `program INPUT OUTPUT REPEATS`, linked with an object that defines KERNEL.
+/* Runs one kernel where its machine is emulated: `program INPUT OUTPUT REPEATS SECONDS`, linked with an object that
+ * defines KERNEL.
  *
  * INPUT holds int64 numbers and raw data: the number of arguments, the bytes of workspace and of scratch, then each
- * argument's size and contents. OUTPUT receives the contents of all arguments after the first call. The seconds of each
- * further call go to the standard output. Exits with 0, or with a message and 1, also where the kernel wrote outside its
- * arguments.
+ * argument's size and contents. OUTPUT receives the contents of all arguments after the first call. REPEATS calls follow,
+ * none after those before took SECONDS; the seconds of each call, the first included, go to the standard output. Exits
+ * with 0, or with a message and 1, also where the kernel wrote outside its arguments.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,8 +64,17 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+/* The seconds of a call, which are printed. */
+static double timed_call(const tw_runtime *rt, void *const *args, void *workspace) {
+    double started = now();
+    if (KERNEL(rt, args, workspace) != 0) fail("the kernel did not return 0");
+    double seconds = now() - started;
+    printf("%.9g\n", seconds);
+    return seconds;
+}
+
 int main(int argc, char **argv) {
-    if (argc != 4) fail("usage: program INPUT OUTPUT REPEATS");
+    if (argc != 5) fail("usage: program INPUT OUTPUT REPEATS SECONDS");
     FILE *input = fopen(argv[1], "rb");
     if (input == NULL) fail("cannot open the input file");
     int64_t num_args = read_number(input);
@@ -84,7 +94,7 @@ int main(int argc, char **argv) {
     fclose(input);
 
     tw_runtime rt = {serial_parallel_for, serial_scratch, 3, scratch_bytes};
-    if (KERNEL(&rt, args, workspace) != 0) fail("the kernel did not return 0");
+    double total = timed_call(&rt, args, workspace);
     check_guards(workspace, workspace_bytes);
     check_guards(scratch_block, scratch_bytes);
     for (int64_t i = 0; i < num_args; ++i) check_guards(args[i], sizes[i]);
@@ -94,10 +104,7 @@ int main(int argc, char **argv) {
         if (fwrite(args[i], 1, (size_t)sizes[i], output) != (size_t)sizes[i]) fail("cannot write the output file");
     if (fclose(output) != 0) fail("cannot write the output file");
 
-    for (int repeat = 0; repeat < atoi(argv[3]); ++repeat) {
-        double started = now();
-        if (KERNEL(&rt, args, workspace) != 0) fail("the kernel did not return 0");
-        printf("%.9g\n", now() - started);
-    }
+    for (int repeat = 0; repeat < atoi(argv[3]) && total < atof(argv[4]); ++repeat)
+        total += timed_call(&rt, args, workspace);
     return 0;
 }

@@ -99,6 +99,11 @@ class Fleet:
         return not are_here and len(self._open) < _AHEAD * self._num_devices
 
     @property
+    def processor(self) -> str:
+        """The names of its devices' processors."""
+        return ", ".join(sorted({device.processor for device in self.devices if device.processor}))
+
+    @property
     def _num_devices(self) -> int:
         return max(1, self._link.num_devices if self._link else 0)
 

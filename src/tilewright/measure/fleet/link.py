@@ -217,7 +217,15 @@ def is_description(form: Form, name: str) -> bool:
     >>> is_description({"protocol": 1, "name": "a"}, "a")
     False
     """
-    kinds = {"host": str, "boot": str, "emulator": str, "num_builders": int, "simulated": int, "cores": list}
+    kinds = {
+        "host": str,
+        "boot": str,
+        "emulator": str,
+        "num_builders": int,
+        "simulated": int,
+        "cores": list,
+        "processor": str,
+    }
     if form.get("protocol") != PROTOCOL or form.get("name") != name:
         return False
     are_right = all(isinstance(form.get(key), kind) for key, kind in kinds.items())

@@ -37,7 +37,8 @@ class SimulatedStation:
         """As a machine with builders of its own would, without the work: for the fleet's own part of a trial."""
         entry = ["tw_run", 0, 0]
         return [
-            {"built": {"object_code": bytes(20_000), "entry": entry, "packs": [], "build_s": 0.015}} for _ in traces
+            {"built": {"object_code": bytes(20_000), "entry": entry, "packs": [], "parts": [], "build_s": 0.015}}
+            for _ in traces
         ]
 
     async def run_on(

@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from tilewright.errors import TilewrightError
@@ -36,6 +37,7 @@ from tilewright.measure.protocols import Built, Runner
 from tilewright.measure.sequential import time_in_turns, time_program
 from tilewright.schedule import Trace
 from tilewright.target import Target, stands_for
+from tilewright.target.machine import read_name
 from tilewright.version import __version__
 
 _KEPT = 4  # setups whose processes are kept: those of so many tuners
@@ -81,6 +83,7 @@ class DeviceSpec:
             "num_builders": self.num_builders,
             "emulator": self.emulator,
             "simulated": self.simulated,
+            "processor": self.emulator or read_name(Path("/")),
         }
 
 
@@ -104,6 +107,7 @@ class Station:
         self._builders: _Shelf[LocalBuilder] = _Shelf(self._new_builder)
         self._runners: _Shelf[Runner] = _Shelf(self._new_runner)
         self._bests: _Shelf[_Best] = _Shelf(_Best)
+        self._neighbours = turns.neighbours(self._spec.cores)
         self._clock = Clock()
         self._tally = Tally()
 
@@ -143,21 +147,23 @@ class Station:
         return answers
 
     def compare(self, setup_text: str, built: Sequence[Form], num_turns: int) -> list[Form]:
-        """Time programs in short turns, one after the other in each."""
+        """Time programs in short turns, one after the other in each, while nothing else is timed beside this cache."""
 
         def measures(runner: Runner, kernels: Sequence[Built]) -> list[Measurement]:
             return time_in_turns(runner, kernels, num_turns)
 
-        return self._measure(setup_text, built, measures)
+        return self._measure(setup_text, built, measures, self._neighbours)
 
-    def _measure(self, setup_text: str, built: Sequence[Form], measures: _Measures) -> list[Form]:
-        """Two calls may be here at once: one is timed, and one gets ready."""
+    def _measure(
+        self, setup_text: str, built: Sequence[Form], measures: _Measures, cores: Sequence[int] | None = None
+    ) -> list[Form]:
+        """On the cores alone, by default its own. Two calls may be here at once: one is timed, and one gets ready."""
         setup = read_setup(setup_text)
         self._tally.begin(setup.task.name)
         try:
             self._check(setup)
             kernels = [read_built(form, setup.task, setup.target) for form in built]
-            with turns.alone(self._spec.cores):
+            with turns.alone(self._spec.cores if cores is None else cores):
                 found = self._time(setup_text, kernels, measures)
         except TilewrightError as error:
             self._tally.end([], str(error))

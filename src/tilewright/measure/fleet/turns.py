@@ -12,7 +12,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tilewright.errors import UsageError
@@ -46,13 +46,32 @@ def shared(cores: Sequence[int]) -> Iterator[None]:
         yield
 
 
+def neighbours(cores: Sequence[int], root: Path = Path("/")) -> list[int]:
+    """The cores, with those that share their last cache, as far as the system says: work there disturbs timing here."""
+    found = set(cores)
+    for core in cores:
+        levels = sorted((root / f"sys/devices/system/cpu/cpu{core}/cache").glob("index*/shared_cpu_list"))
+        with suppress(OSError, ValueError):
+            found |= _listed(levels[-1].read_text()) if levels else set()
+    return sorted(found)
+
+
+def _listed(text: str) -> set[int]:
+    """
+    >>> sorted(_listed("0-1,8"))
+    [0, 1, 8]
+    """
+    parts = [part.split("-") for part in text.strip().split(",")]
+    return {core for ends in parts for core in range(int(ends[0]), int(ends[-1]) + 1)}
+
+
 class Thinking:
     """A tuner's own share of the cores, while it thinks: nothing is timed on them meanwhile.
 
     `begin` and `end` may be called at any time. A tuner that is not heard of for a while is not waited for.
     """
 
-    def __init__(self, cores: Sequence[int], longest_s: float = 3.0) -> None:
+    def __init__(self, cores: Sequence[int], longest_s: float = 10.0) -> None:
         self._cores = tuple(cores)
         self._longest_s = longest_s
         self._held = ExitStack()

@@ -27,7 +27,7 @@ from tilewright.target import Target
 from tilewright.te import DTYPES, Task
 from tilewright.te.task_json import task_from_json, task_to_json
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Changes with the messages; machines of different ones do not work together."""
 
 _MOST_BYTES = 1 << 40
@@ -78,6 +78,7 @@ def write_built(built: Built) -> dict[str, Any]:
         "object_code": binary.object_code,
         "entry": _entry_form(binary.entry),
         "packs": packs,
+        "parts": list(binary.parts),
         "build_s": built.build_s,
         "error_growth": built.error_growth,
     }
@@ -86,16 +87,22 @@ def write_built(built: Built) -> dict[str, Any]:
 def read_built(form: Mapping[str, Any], task: Task, target: Target) -> Built:
     """A kernel that somebody compiled: whole, for this target, and with what it says of itself in order."""
     try:
-        content = form["object_code"]
+        content, *parts = (_object_file(code, target) for code in (form["object_code"], *form["parts"]))
         names = functions_of(content)
-        machine = _MACHINE.unpack_from(content)[0]
-        if machine != _MACHINES[target.arch]:
-            raise ValueError(f"it is for machine {machine} of the ELF list, not for {target.arch}")
         packs = tuple(_read_pack(pack, task, names) for pack in form["packs"])
-        binary = KernelBinary(bytes(content), _read_entry(form["entry"], names), packs)
+        binary = KernelBinary(content, _read_entry(form["entry"], names), packs, tuple(parts))
         return Built(binary, _number(form["build_s"]), _number(form["error_growth"], above=0.0))
     except (ElfError, ValueError, KeyError, TypeError) as error:
         raise WireError(f"what was built for task {task.name} is no kernel for {target}: {error}") from error
+
+
+def _object_file(content: Any, target: Target) -> bytes:
+    """One that is whole, and for this target."""
+    functions_of(content)
+    machine = _MACHINE.unpack_from(content)[0]
+    if machine != _MACHINES[target.arch]:
+        raise ValueError(f"it is for machine {machine} of the ELF list, not for {target.arch}")
+    return bytes(content)
 
 
 def write_measurement(measurement: Measurement) -> dict[str, Any]:

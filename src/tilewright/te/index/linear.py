@@ -61,6 +61,10 @@ class Linear:
         self._hash: int | None = None
         self._has_only_variables: bool | None = None
 
+    def __reduce__(self) -> tuple[type[Linear], tuple[dict[Atom, int], int]]:
+        # Without what was computed of it: variables have other hashes in another process.
+        return Linear, (self.terms, self.const)
+
     @property
     def is_const(self) -> bool:
         return not self.terms

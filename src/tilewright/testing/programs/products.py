@@ -42,7 +42,7 @@ def batched_matmul(draw: Draw) -> Task:
 def quantized(draw: Draw) -> Task:
     n, m, length = draw.extent(33), draw.extent(33), draw.extent(70)
     A = te.placeholder((n, length), draw.name("uint8", "int8"), "A")
-    W = te.placeholder((length, m), "int8", "W", constant=True)
+    W = te.placeholder((length, m), draw.name("uint8", "int8"), "W", constant=draw.chance(0.7))
     k = te.reduce_axis(length, "k")
     wide = te.compute(
         (n, m), lambda i, j: te.sum(te.cast(A[i, k], "int32") * te.cast(W[k, j], "int32"), axis=k), "wide"

@@ -141,6 +141,7 @@ class TaskScheduler:
         budget_s: float | None = None,
         measure: MeasureOptions | None = None,
         measurer: Measurer | None = None,
+        on_start: Callable[[], None] = lambda: None,
         on_progress: Callable[[NetworkProgress], None] | None = None,
     ) -> NetworksResult:
         """Make `trials` trials in `budget_s` seconds; without either, 64 trials for each task.
@@ -148,7 +149,8 @@ class TaskScheduler:
         With `records`, every trial is appended to that file at once. Trials of the tasks that it holds already are
         not made again, whichever network they were made for; those made for these networks count among `trials`, so
         that a run that was interrupted goes on where it stopped. `measure` has the options of measuring on this
-        machine; a `measurer` measures elsewhere.
+        machine; a `measurer` measures elsewhere. `on_start` is called when the first programs are about to be measured,
+        or it is known that there are none.
         """
         trials = None if trials is None else whole_number("trials", trials, least=1)
         budget_s = None if budget_s is None else seconds("budget_s", budget_s)
@@ -163,7 +165,7 @@ class TaskScheduler:
         if trials is None and budget_s is None:
             trials = _TRIALS_OF_A_TASK * len(jobs)
         with measurer_or_local(measurer, measure, self.target, self.threads, self.seed) as chosen:
-            run = _Run(self, jobs, log, trials, budget_s, started_s, on_progress or (lambda _: None))
+            run = _Run(self, jobs, log, trials, budget_s, started_s, on_start, on_progress or (lambda _: None))
             run.go(chosen)
             return run.result()
 
@@ -212,6 +214,7 @@ class _Run:
         max_trials: int | None,
         budget_s: float | None,
         started_s: float,
+        on_start: Callable[[], None],
         on_progress: Callable[[NetworkProgress], None],
     ) -> None:
         self.scheduler = scheduler
@@ -220,6 +223,8 @@ class _Run:
         self.max_trials = max_trials
         self.budget_s = budget_s
         self.started_s = started_s
+        self.on_start = on_start
+        self.has_started = False
         self.on_progress = on_progress
         self.rng = np.random.default_rng(scheduler.seed)
         self.num_resumed = sum(job.num_own_trials for job in jobs)
@@ -267,6 +272,13 @@ class _Run:
 
     def _next_round(self) -> Round | None:
         """The next trials of some task; None where no task has any, or the run has made enough."""
+        found = self._found_round()
+        if not self.has_started:
+            self.has_started = True
+            self.on_start()
+        return found
+
+    def _found_round(self) -> Round | None:
         while not self._is_over() and (job := self._choose()) is not None:
             found = job.round(self._num_to_ask(), self.log, partial(self._take, job))
             if found is not None:

@@ -1,4 +1,7 @@
-"""Operators of onnxruntime's own domain that models hold which its quantizers have made: MatMulNBits."""
+"""onnxruntime's MatMulNBits, as its quantizers write it: with constant weights of few bits, which stay as they are.
+
+One whose weights are computed is written in operators of ONNX, as others of onnxruntime's are (`graph/contrib`).
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,26 @@ from onnx.defs import OpSchema
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.packed_weights import Array, PackedWeights
+from tilewright.graph.protos import CONTRIB
 from tilewright.graph.types import Constants, Types
 from tilewright.operators import Node
 
-MICROSOFT = "com.microsoft"
+_MATMUL_NBITS = "MatMulNBits"
 _BITS = (2, 4, 8)
 _INPUTS = ("A", "B", "scales", "zero_points", "g_idx", "bias")
-_NUM_REQUIRED = 3
+_NUM_REQUIRED, _BIAS = 3, 5
 _TYPES = [f"tensor({name})" for name in ("float", "float16", "bfloat16", "uint8", "int32")]
 
 
-def contrib_schema(op: str, domain: str) -> OpSchema | None:
-    """What onnxruntime says of an operator of its domain that is imported; ONNX knows none of them."""
-    return _MATMUL_NBITS if (op, domain) == ("MatMulNBits", MICROSOFT) else None
+def quantized_schema(op: str, domain: str) -> OpSchema | None:
+    """What onnxruntime says of MatMulNBits; None for any other operator."""
+    return _SCHEMA if (op, domain) == (_MATMUL_NBITS, CONTRIB) else None
+
+
+def is_quantized_product(node: Node, types: Types, constants: Constants) -> bool:
+    """Whether a node is a product with constant weights of few bits, of data whose shape is known and not empty."""
+    data = types.get(node.inputs[0]) if (node.op, node.domain) == (_MATMUL_NBITS, CONTRIB) else None
+    return data is not None and 0 not in data.shape and all(not n or n in constants for n in node.inputs[1:_BIAS])
 
 
 def _schema() -> OpSchema:
@@ -34,8 +44,8 @@ def _schema() -> OpSchema:
 
     integer = OpSchema.AttrType.INT
     return OpSchema(
-        "MatMulNBits",
-        MICROSOFT,
+        _MATMUL_NBITS,
+        CONTRIB,
         1,
         inputs=[formal(name, n < _NUM_REQUIRED) for n, name in enumerate(_INPUTS)],
         outputs=[formal("Y")],
@@ -47,7 +57,7 @@ def _schema() -> OpSchema:
     )
 
 
-_MATMUL_NBITS = _schema()
+_SCHEMA = _schema()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,7 @@ class QuantizedProduct:
 
 
 def quantized_product(node: Node, types: Types, constants: Constants) -> QuantizedProduct:
-    """A MatMulNBits whose weights are constants of the model."""
+    """What such a node computes; ModelError says where its operands do not fit."""
     data, _, _, zero_points, groups, bias = (*node.inputs, "", "", "")[: len(_INPUTS)]
     depth, columns, block = (cast(int, node.attributes[name]) for name in ("K", "N", "block_size"))
     bits = cast(int, node.attributes.get("bits", 4))
@@ -77,12 +87,7 @@ def quantized_product(node: Node, types: Types, constants: Constants) -> Quantiz
         raise _misfit(
             node, f"K and N are at least 1 and block_size is 16, 32, 64, ...; got {depth}, {columns}, {block}"
         )
-    known = types.get(data)
-    if known is None or 0 in known.shape:
-        raise UnsupportedOperatorError(
-            f"node {node} (MatMulNBits) is compiled for data of a known shape that are not empty; got "
-            f"{'an open one' if known is None else list(known.shape)}: give the shapes of the model's inputs"
-        )
+    known = types[data]
     if not known.shape or known.shape[-1] != depth:
         raise _misfit(node, f"the last axis of A is K = {depth} long, got the shape {list(known.shape)}")
     num_blocks, num_bytes = -(-depth // block), block * bits // 8
@@ -149,12 +154,7 @@ def _unpacked(packed: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.uint8]
 def _constant(
     node: Node, constants: Mapping[str, Array], position: int, dtype: type[np.generic] | None
 ) -> npt.NDArray[Any]:
-    value = constants.get(node.inputs[position])
-    if value is None:
-        raise UnsupportedOperatorError(
-            f"node {node} (MatMulNBits) computes its {_INPUTS[position]} while it runs, but packed weights and what "
-            f"belongs to them are constants; make {node.inputs[position]} an initializer of the model"
-        )
+    value = constants[node.inputs[position]]
     if dtype is not None and value.dtype != dtype:
         raise _misfit(node, f"{_INPUTS[position]} is {np.dtype(dtype).name}, got {value.dtype}")
     return value

@@ -1,0 +1,265 @@
+"""Operators of onnxruntime's, next to onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from tests.graph.onnx_models import graph, model, node, random, tensor
+from tilewright.errors import ModelError, UnsupportedOperatorError
+from tilewright.graph.contrib import contrib_operators
+from tilewright.graph.evaluation.fallback import run_fallback
+from tilewright.graph.onnx import load_model
+from tilewright.graph.protos import CONTRIB
+from tilewright.network import InferenceSession
+from tilewright.operators import Node
+
+OPSETS = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(CONTRIB, 1)]
+RNG = np.random.default_rng(0)
+Case = tuple[str, list[Any], dict[str, Any]]
+
+
+def uint8(*shape: int) -> np.ndarray:
+    return RNG.integers(0, 256, shape).astype(np.uint8)
+
+
+def int8(*shape: int) -> np.ndarray:
+    return RNG.integers(-128, 128, shape).astype(np.int8)
+
+
+def scale(value: float) -> np.ndarray:
+    return np.array(value, np.float32)
+
+
+def zero(value: int) -> np.ndarray:
+    return np.array(value, np.uint8)
+
+
+def ints(values: Any) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+IMAGE, FILTERS = random((1, 3, 5, 6)), random((4, 3, 3, 3), 1)
+ATTENTION = [random((2, 5, 8)), random((8, 24), 1), random((24,), 2)]
+QUERIES = [random((2, 5, 8)), random((2, 5, 8), 1), random((2, 5, 8), 2)]
+BYTES = [uint8(2, 3, 4, 4), scale(0.02), zero(120)]
+RESULT = [scale(0.03), zero(100)]
+MASK = ints([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+EMBEDDINGS = [random((9, 8)), random((7, 8), 1), random((2, 8), 2), random((8,), 3), random((8,), 4)]
+WORDS = [ints([[1, 8, 0, 3, 3], [2, 2, 5, 7, 1]]), ints([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1]])]
+CACHES = [random((20, 4)), random((20, 4), 1)]
+
+CASES: list[Case] = [
+    ("FusedConv", [IMAGE, FILTERS, random((4,))], {"activation": "Relu", "pads": [1, 1, 1, 1]}),
+    ("FusedConv", [IMAGE, FILTERS], {"activation": "LeakyRelu", "activation_params": [0.1]}),
+    ("FusedConv", [IMAGE, FILTERS], {"activation": "Clip", "activation_params": [0.0, 1.0]}),
+    ("FusedConv", [IMAGE, FILTERS], {"activation": "HardSigmoid", "activation_params": [0.3, 0.4]}),
+    ("FusedConv", [IMAGE, FILTERS, random((4,)), random((1, 4, 3, 4))], {"activation": "Relu"}),
+    (
+        "FusedGemm",
+        [random((3, 5)), random((4, 5)), random((4,))],
+        {"transB": 1, "alpha": 0.5, "beta": 2.0, "activation": "LeakyRelu", "activation_alpha": 0.2},
+    ),
+    ("FusedMatMul", [random((2, 3, 5)), random((2, 3, 4))], {"transA": 1, "alpha": 0.3}),
+    ("FusedMatMul", [random((5, 3, 4, 2)), random((3, 4, 2, 6))], {"transBatchA": 1}),
+    ("FusedMatMul", [random((5, 3, 4, 2)), random((3, 4, 5, 6))], {"transBatchA": 1, "transA": 1}),
+    ("FusedMatMul", [random((5,)), random((5, 4))], {"alpha": 2.0}),
+    ("Gelu", [random((3, 5))], {}),
+    ("BiasGelu", [random((3, 5)), random((5,), 1)], {}),
+    ("FastGelu", [random((3, 5)), random((5,), 1)], {}),
+    ("QuickGelu", [random((3, 5))], {"alpha": 1.3}),
+    ("SkipLayerNormalization", [*QUERIES[:2], random((8,)), random((8,), 1), random((8,), 2)], {"epsilon": 1e-5}),
+    ("SkipLayerNormalization", [QUERIES[0], random((5, 8)), random((8,))], {}),
+    ("SkipSimplifiedLayerNormalization", [*QUERIES[:2], random((8,)), random((8,), 1)], {"epsilon": 1e-5}),
+    ("EmbedLayerNormalization", [*WORDS, *EMBEDDINGS, MASK], {"epsilon": 1e-5}),
+    ("EmbedLayerNormalization", [WORDS[0], None, *EMBEDDINGS[:2], None, *EMBEDDINGS[3:]], {"epsilon": 1e-5}),
+    ("Attention", ATTENTION, {"num_heads": 2, "unidirectional": 1}),
+    ("Attention", [*ATTENTION, MASK], {"num_heads": 2}),
+    ("Attention", [*ATTENTION, ints([3, 5])], {"num_heads": 2}),
+    ("Attention", [*ATTENTION, ints([3, 5, 1, 0])], {"num_heads": 2}),
+    ("Attention", [*ATTENTION, None, random((2, 2, 2, 3, 4))], {"num_heads": 2, "unidirectional": 1}),
+    ("Attention", [*ATTENTION, None, None, random((2, 2, 5, 5))], {"num_heads": 2, "scale": 0.2}),
+    ("MultiHeadAttention", [*QUERIES, random((24,))], {"num_heads": 2}),
+    ("MultiHeadAttention", [*QUERIES, None, MASK], {"num_heads": 2}),
+    (
+        "MultiHeadAttention",
+        [*QUERIES, None, None, random((1, 2, 5, 8)), random((2, 2, 3, 4)), random((2, 2, 3, 4), 1)],
+        {"num_heads": 2},
+    ),
+    ("RotaryEmbedding", [random((2, 2, 5, 8)), np.array([3]), *CACHES], {}),
+    ("RotaryEmbedding", [random((2, 5, 16)), np.arange(10).reshape(2, 5), *CACHES], {"interleaved": 1}),
+    ("QLinearAdd", [*BYTES, uint8(3, 1, 4), scale(0.03), zero(130), *RESULT], {}),
+    ("QLinearMul", [*BYTES, uint8(3, 1, 4), scale(0.03), zero(130), *RESULT], {}),
+    ("QLinearSigmoid", [*BYTES, *RESULT], {}),
+    ("QLinearLeakyRelu", [*BYTES, *RESULT], {"alpha": 0.1}),
+    ("QLinearGlobalAveragePool", [*BYTES, *RESULT], {"channels_last": 1}),
+    ("QLinearAveragePool", [*BYTES, *RESULT], {"kernel_shape": [2, 2]}),
+    ("QLinearConcat", [*RESULT, *BYTES, *BYTES], {"axis": 1}),
+    ("QLinearWhere", [BYTES[0] > 99, *BYTES, *BYTES, *RESULT], {}),
+    ("QGemm", [uint8(3, 5), *BYTES[1:], int8(5, 4), scale(0.01), np.int8(0), ints([9, -9, 5, 0]), *RESULT], {}),
+    ("QGemm", [uint8(3, 5), *BYTES[1:], int8(4, 5), random((4,)) ** 2, int8(4)], {"transB": 1, "alpha": 0.5}),
+    (
+        "QLinearConv",
+        [uint8(1, 5, 6, 3), *BYTES[1:], int8(4, 3, 3, 3), scale(0.01), np.int8(0), *RESULT],
+        {"channels_last": 1},
+    ),
+    ("NhwcMaxPool", [uint8(1, 5, 6, 3)], {"kernel_shape": [3, 3], "strides": [2, 2]}),
+    (
+        "MatMulIntegerToFloat",
+        [uint8(3, 5), int8(5, 4), scale(0.02), scale(0.01), zero(120), np.int8(3), random((4,))],
+        {},
+    ),
+    ("DynamicQuantizeMatMul", [random((3, 5)), int8(5, 4), scale(0.01), np.int8(0), random((4,))], {}),
+    ("DequantizeLinear", [uint8(3, 5), scale(0.1), zero(3)], {}),
+    ("MatMulNBits", [random((2, 3, 40)), uint8(6, 3, 8), random((18,)) ** 2], {"K": 40, "N": 6, "block_size": 16}),
+    (
+        "MatMulNBits",
+        [random((3, 40)), uint8(6, 3, 8), random((18,)) ** 2, uint8(12)],
+        {"K": 40, "N": 6, "bits": 4, "block_size": 16},
+    ),
+    ("GridSample", [random((1, 2, 4, 4)), random((1, 3, 3, 2))], {}),
+    ("Trilu", [random((3, 4))], {"upper": 0}),
+    ("ExpandDims", [random((3, 4)), ints(1)], {}),
+]
+OUTPUTS = {
+    "SkipLayerNormalization": ("y", "", "", "total"),
+    "SkipSimplifiedLayerNormalization": ("y", "", "", "total"),
+    "EmbedLayerNormalization": ("y", "lengths"),
+}
+CONSTANT = {"QLinearSigmoid": 1, "QLinearLeakyRelu": 1, "QLinearConv": 1, "MatMulNBits": 1}
+"""From which operand on onnxruntime wants constants."""
+
+
+def outputs_of(op: str, inputs: Sequence[Any]) -> tuple[str, ...]:
+    if len(inputs) >= 5 and op == "Attention" and inputs[4] is not None:
+        return ("y", "present")
+    return ("y", "key", "value") if len(inputs) == 8 and op == "MultiHeadAttention" else OUTPUTS.get(op, ("y",))
+
+
+def by_onnxruntime(op: str, inputs: Sequence[Any], outputs: Sequence[str], attributes: dict[str, Any]) -> list[Any]:
+    arrays = {f"in{i}": np.asarray(value) for i, value in enumerate(inputs) if value is not None}
+    operands = [f"in{i}" if value is not None else "" for i, value in enumerate(inputs)]
+    constants = {f"in{i}": inputs[i] for i in range(CONSTANT.get(op, len(inputs)), len(inputs))}
+    given = {name: array for name, array in arrays.items() if name not in constants}
+    declared = [
+        tensor(name, array.shape, onnx.helper.np_dtype_to_tensor_dtype(array.dtype)) for name, array in given.items()
+    ]
+    call = onnx.helper.make_node(op, operands, outputs, domain=CONTRIB, **attributes)
+    proto = model([call], declared, list(filter(None, outputs)), constants, opset_imports=OPSETS, ir_version=8)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    return list(session.run(None, given))
+
+
+@pytest.mark.parametrize(("op", "inputs", "attributes"), CASES, ids=[f"{i} {case[0]}" for i, case in enumerate(CASES)])
+def test_an_operator_computes_what_onnxruntime_does(op: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
+    outputs = outputs_of(op, inputs)
+    expected = by_onnxruntime(op, inputs, outputs, attributes)
+    names = tuple("" if value is None else f"in{i}" for i, value in enumerate(inputs))
+    arrays = [None if value is None else np.asarray(value) for value in inputs]
+    found = run_fallback(Node(op, names, outputs, attributes, domain=CONTRIB, opset=1), arrays)
+    for result, wanted in zip([value for value in found if value is not None], expected, strict=True):
+        assert result.dtype == wanted.dtype
+        # Halves of a step may be rounded either way, and onnxruntime may take products of few bits as bytes.
+        step = 2e-3 * np.abs(wanted).max() if wanted.dtype == np.float32 else 1
+        np.testing.assert_allclose(result.astype(np.float64), wanted.astype(np.float64), rtol=0, atol=step)
+
+
+def test_every_operator_has_a_case_or_is_another_name() -> None:
+    others = {"NhwcFusedConv", "TransposeMatMul", "GatherND", "Pad", "Range", "QuantizeLinear", "DynamicQuantizeLSTM"}
+    assert {case[0] for case in CASES} | others | {"QLinearReduceMean", "QLinearSoftmax"} == {
+        op for domain, op in contrib_operators() if domain == CONTRIB
+    }
+
+
+def check_optimized(text: str, shapes: Mapping[str, Sequence[int]], level: str, ops: set[str], folder: Path) -> None:
+    """A network of which onnxruntime makes the operators `ops`; `shapes` are those of its weights."""
+    proto = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 13]> ' + text)
+    weights = {name: random(shape) for name, shape in shapes.items()}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in weights.items())
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    options.optimized_model_filepath = str(folder / "optimized.onnx")
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    optimized = onnx.load(folder / "optimized.onnx")
+    assert ops <= {op.op_type for op in optimized.graph.node if op.domain}
+    feed = {
+        value.name: random([dim.dim_value for dim in value.type.tensor_type.shape.dim]) for value in proto.graph.input
+    }
+    for found, wanted in zip(InferenceSession(optimized).run(None, feed), session.run(None, feed), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_network_that_onnxruntime_optimized_is_compiled(tmp_path: Path) -> None:
+    text = """net (float[2, 4, 8] x, float[1, 6, 5, 5] image) => (float[2, 4, 8] y, float[1, 4, 3, 3] z)
+        <float half = {0.5}, float one = {1}, float root = {1.41421356}> {
+            p = MatMul(x, w) a = Relu(p) q = Add(a, b)
+            d = Div(q, root) e = Erf(d) f = Add(e, one) h = Mul(q, f) i = Mul(h, half)
+            t = Transpose <perm = [0, 2, 1]> (x) u = MatMul(t, i) y = MatMul(i, u)
+            c = Conv(image, v) z = Relu(c)
+        }"""
+    shapes = {"w": (8, 8), "b": (8,), "v": (4, 6, 3, 3)}
+    check_optimized(text, shapes, "ORT_ENABLE_EXTENDED", {"FusedMatMul", "BiasGelu", "FusedConv"}, tmp_path)
+
+
+def test_a_network_with_channels_in_blocks_is_compiled(tmp_path: Path) -> None:
+    text = """net (float[1, 3, 8, 8] x, float[1, 16, 6, 6] y) => (float[1, 20, 1, 1] z, float[1, 20, 8, 8] r)
+        <float[4] twice = {1, 1, 2, 2}> {
+            a = Conv <pads = [1, 1, 1, 1]> (x, v) b = Relu(a) c = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (b)
+            d = Resize <mode = "nearest", nearest_mode = "floor", coordinate_transformation_mode = "asymmetric">
+                (c, , twice)
+            e = Conv <pads = [1, 1, 1, 1], group = 32> (d, g) f = Add(e, b) h = Conv(f, w) r = Conv(h, u)
+            i = Conv(y, t) j = AveragePool <kernel_shape = [2, 2]> (i) k = GlobalAveragePool(j) z = Sigmoid(k)
+        }"""
+    shapes = {
+        "v": (32, 3, 3, 3), "g": (32, 1, 3, 3), "w": (20, 32, 1, 1), "u": (20, 20, 1, 1), "t": (20, 16, 2, 3)
+    }  # fmt: skip
+    names = {"Conv", "MaxPool", "Upsample", "ReorderInput", "ReorderOutput"}
+    check_optimized(text, shapes, "ORT_ENABLE_ALL", names, tmp_path)
+
+
+def test_a_layer_normalization_of_before_opset_17_and_one_in_a_branch() -> None:
+    """The first stands in ONNX's own domain; the second has types that are known only when it runs."""
+    branch = [node("LayerNormalization", ["x", "g"], ["r"], epsilon=1e-3), node("Gelu", ["r"], ["y"])]
+    branch[1].domain = CONTRIB
+    other, typed = [node("Neg", ["x"], ["y"])], [tensor("y", [2, 8])]
+    nodes = [
+        node("LayerNormalization", ["x", "g"], ["n"], epsilon=1e-3),
+        node("ReduceMax", ["x"], ["m"], keepdims=0),
+        node("Greater", ["m", "zero"], ["c"]),
+        node("If", ["c"], ["y"], then_branch=graph(branch, [], typed), else_branch=graph(other, [], typed)),
+    ]
+    opsets = [onnx.helper.make_opsetid("", 13), OPSETS[1]]
+    constants = {"g": random((8,)), "zero": np.float32(0)}
+    proto = model(nodes, [tensor("x", [2, 8])], ["n", "y"], constants, opset_imports=opsets, ir_version=8)
+    x = random((2, 8))
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    with pytest.warns(UserWarning, match="If"):
+        found = InferenceSession(proto).run(None, {"x": x})
+    for result, wanted in zip(found, session.run(None, {"x": x}), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+def load(op: str, inputs: Sequence[Sequence[int]], **attributes: Any) -> None:
+    names = [f"in{i}" for i in range(len(inputs))]
+    call = onnx.helper.make_node(op, names, ["y"], domain=CONTRIB, **attributes)
+    declared = [tensor(name, shape) for name, shape in zip(names, inputs, strict=True)]
+    load_model(model([call], declared, ["y"], opset_imports=OPSETS))
+
+
+def test_a_node_that_does_not_fit_is_refused_by_name() -> None:
+    with pytest.raises(ModelError, match=r"\(Attention\).*attribute num_heads is missing"):
+        load("Attention", [(2, 5, 8), (8, 24)])
+    with pytest.raises(ModelError, match=r"\(Attention\) does not fit its attributes and inputs float32\[2, 5\]"):
+        load("Attention", [(2, 5), (8, 24)], num_heads=2)
+    with pytest.raises(ModelError, match=r"\(FusedConv\).*input 1 is left out"):
+        load("FusedConv", [(1, 3, 5, 5)])
+    with pytest.raises(UnsupportedOperatorError, match="activation Swirl is not known"):
+        load("FusedConv", [(1, 3, 5, 5), (4, 3, 3, 3)], activation="Swirl")
+    with pytest.raises(UnsupportedOperatorError, match="no operator BeamSearch of domain com.microsoft"):
+        load("BeamSearch", [(1, 3)])
