@@ -29,56 +29,13 @@ from tilewright.ir import (
     written_buffers,
 )
 from tilewright.schedule import MAX_STATEMENTS, PARALLEL, UNROLL, VECTORIZE, identity
-<<<<<<< HEAD
-from tilewright.target import Target
 from tilewright.te import DOT4, DTYPES, Binary, Const, Expr, Select, Var, is_float
-=======
-from tilewright.te import DOT4, DTYPES, Binary, Const, Select, Var
->>>>>>> products
 from tilewright.te.index import Interval
 
 # Of all statements. Programs of the search space have at most about 3,500 statements and 24,000 instructions.
 MAX_INSTRUCTIONS = 40_000
 # Pointers to one buffer: each takes a register of its own.
 _MOST_POINTERS = 8
-
-
-<<<<<<< HEAD
-@dataclass(frozen=True, slots=True)
-class ParallelBody:
-    """The body of a parallel loop as a function, which threads run, and the intrinsics that it calls."""
-
-    name: str
-    text: str
-    declarations: Mapping[str, str]
-    num_statements: int
-    scratch_bytes: int
-
-    @property
-    def declaration(self) -> str:
-        return f'declare void @"{self.name}"(ptr, i64, i64)'
-
-    def as_module(self) -> str:
-        """A module of its own, whose function others can call."""
-        function = self.text.replace("define internal ", "define ", 1)
-        return "\n\n".join([function, *self.declarations.values()]) + "\n"
-
-
-@dataclass(slots=True)
-class ModuleText:
-    """The functions of a module as they are written."""
-
-    target: Target
-    num_threads: int
-    shelf: CodeShelf | None = None
-    declarations: dict[str, str] = field(default_factory=dict)
-    bodies: list[ParallelBody] = field(default_factory=list)
-    entries: list[str] = field(default_factory=list)
-    num_statements: int = 0
-
-    def add(self, body: ParallelBody) -> None:
-        self.bodies.append(body)
-        self.declarations.update(body.declarations)
 
 
 def summands(e: Expr) -> tuple[Expr, ...]:
@@ -91,8 +48,6 @@ def summands(e: Expr) -> tuple[Expr, ...]:
     return (*parts[0], *parts[1]) if all(parts) else ()
 
 
-=======
->>>>>>> products
 class FunctionWriter:
     """Writes one function: the kernel itself, or the body of a parallel loop."""
 
