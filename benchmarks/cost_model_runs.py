@@ -79,7 +79,8 @@ class Laboratory:
         key = self.key(case)
         if key not in known:
             print(f"table {case.table}: {', '.join(case.row)} {case.column}, seed {case.seed}", file=sys.stderr)
-            known[key] = self._run(case)
+            outcome = self._run(case)
+            known = read_outcomes(self.path) | {key: outcome}  # again: another run may have written meanwhile
             write_outcomes(self.path, known)
         return known[key]
 

@@ -294,7 +294,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--together", type=int, default=150, help="trials of two real devices; 0 leaves it out")
     parser.add_argument("--foreign", type=int, default=40, help="trials in the emulator; 0 leaves it out")
     parser.add_argument("--faults", type=int, default=10, help="how often each; 0 leaves them out")
-    parser.add_argument("--fault", default="", metavar="TEXT", help="only those whose name has it, such as 'head'")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="TEXT", help="only those with it in their name; may be repeated"
+    )
     parser.add_argument("--results", metavar="FILE", help="of faults: append each run, and count those that it holds")
     parser.add_argument("--budget", type=float, default=math.inf, metavar="S", help="begin no fault after so long")
     parser.add_argument(

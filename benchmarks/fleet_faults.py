@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 
@@ -68,14 +68,14 @@ class Fault:
         return is_clean and self.num_ended == self.num_injected and self.num_hit >= self.num_injected
 
 
-def faults(times: int, only: str = "", path: str | None = None, budget_s: float = math.inf) -> list[Fault]:
-    """Every fault so many times, or those whose name has the text.
+def faults(times: int, only: Sequence[str] = (), path: str | None = None, budget_s: float = math.inf) -> list[Fault]:
+    """Every fault so many times, or those whose name has one of the texts.
 
     Each run is appended to the file of the path at once, and the runs that it holds already count: so they may be made
     in pieces, of which none begins a run after `budget_s` seconds.
     """
     until_s = time.monotonic() + budget_s
-    found = {name: fault for name, fault in _read(path).items() if only in name}
+    found = {name: fault for name, fault in _read(path).items() if not only or any(text in name for text in only)}
     missing = [name for name, fault in found.items() if fault.num_injected < times]
     if not missing:
         return list(found.values())

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import tilewright as tw
 from tilewright import te
 from tilewright.cost_model import BoostedTrees, RandomModel
+from tilewright.deploy.artifact import save
+from tilewright.errors import UsageError
 from tilewright.tuning.task_scheduler import Network, TaskScheduler
 
 A = te.placeholder((8,), name="A")
@@ -141,3 +145,21 @@ OTHER_CALLS: list[tuple[Callable[[], object], str]] = [
 def test_wrong_kinds_are_named(call: Callable[[], object], message: str) -> None:
     with pytest.raises(tw.TilewrightError, match=message):
         call()
+
+
+def test_no_file_takes_the_place_of_a_pipe_or_a_device(tmp_path: Path) -> None:
+    """As root, saving to /dev/null would leave a file there."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    session = tw.InferenceSession(onnx.parser.parse_model(RELU))
+    with pytest.raises(UsageError, match="pipe, which is a device or a pipe; name a file"):
+        save(session.model, pipe)
+    with pytest.raises(UsageError, match="which is a device or a pipe"):
+        RandomModel().save(pipe)
+    with pytest.raises(UsageError, match=r"which is a folder; name a file"):
+        save(session.model, tmp_path)
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+RELU = '<ir_version: 8, opset_import: ["" : 17]> net (float[2] x) => (float[2] y) { y = Relu(x) }'

@@ -150,7 +150,12 @@ def test_one_run_tunes_for_several_kinds_of_devices(model: str, tmp_path: Path) 
 def test_devices_begin_when_all_have_their_first_programs() -> None:
     seen: list[str] = []
     start = _Start(2)
-    first = threading.Thread(target=lambda: (start.wait(), seen.append("begins")))
+
+    def begin() -> None:
+        start.wait()
+        seen.append("begins")
+
+    first = threading.Thread(target=begin)
     first.start()
     seen.append("the other is ready")
     start.wait()

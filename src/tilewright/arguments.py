@@ -68,3 +68,14 @@ def file_path(name: str, value: object) -> str:
     if not isinstance(path, str) or not path:
         raise UsageError(f"{name} is {value!r}; it must be the path of a file")
     return path
+
+
+def replaceable_file(name: str, path: str | os.PathLike[str]) -> None:
+    """Check that a new file may take the place of what is there: nothing yet, or a file.
+
+    Whoever may write to its folder would otherwise put a file in the place of a device such as /dev/null.
+    """
+    if os.path.isdir(path):
+        raise UsageError(f"{name} is {os.fspath(path)}, which is a folder; name a file")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UsageError(f"{name} is {os.fspath(path)}, which is a device or a pipe; name a file")

@@ -47,7 +47,7 @@ def test_runs_of_faults_that_were_made_in_pieces_add_up(tmp_path: Path) -> None:
     path = tmp_path / "faults.jsonl"
     runs = [Fault("actor killed", 1, 1, 48, 0, 0, 1, 2, 1, 5.0, ("RUN_ERROR: gone",)), Fault("actor killed", 1, 2, 56)]
     path.write_text("".join(json.dumps(asdict(run)) + "\n" for run in runs))
-    (found,) = faults(2, "actor", str(path))
+    (found,) = faults(2, ["actor"], str(path))
     assert found == Fault("actor killed", 2, 3, 104, 0, 0, 1, 2, 1, 5.0, ("RUN_ERROR: gone",))
     assert not found.is_passed
 

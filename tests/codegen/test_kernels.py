@@ -67,6 +67,17 @@ class TestNumPySemantics:
         np.testing.assert_array_equal(elementwise(lambda x, y: x // y, a, b, vectorize=vectorize), quotient)
         np.testing.assert_array_equal(elementwise(lambda x, y: x % y, a, b, vectorize=vectorize), rest)
 
+    @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+    @pytest.mark.parametrize("divisor", [1, 2, 16, 64])
+    def test_division_by_a_power_of_two_rounds_down(self, dtype: str, divisor: int, vectorize: bool) -> None:
+        info = np.iinfo(dtype)
+        a = np.array([info.min, info.max, *range(max(info.min, -40), 40)], dtype=dtype)
+        number = a.dtype.type(divisor)
+        quotient = elementwise(lambda x: x // te.constant(divisor, dtype), a, vectorize=vectorize)
+        rest = elementwise(lambda x: x % te.constant(divisor, dtype), a, vectorize=vectorize)
+        np.testing.assert_array_equal(quotient, a // number)
+        np.testing.assert_array_equal(rest, a % number)
+
     def test_integers_wrap_around(self, vectorize: bool) -> None:
         a = RNG.integers(-128, 128, 41).astype(np.int8)
         np.testing.assert_array_equal(elementwise(lambda x: x * x + 3, a, vectorize=vectorize), a * a + np.int8(3))
@@ -100,6 +111,19 @@ class TestNumPySemantics:
         bits = float32_to_bfloat16(a)
         result = elementwise(lambda x: x * 2.0, bits, vectorize=vectorize, dtypes=("bfloat16",))
         np.testing.assert_array_equal(result, float32_to_bfloat16(2 * te.bfloat16_to_float32(bits)))
+
+
+@pytest.mark.parametrize("vectorized", ["i", "k"])
+def test_a_sum_of_products_is_added_up(vectorized: str) -> None:
+    """In lanes of their own, one product after the other; in lanes that share a sum, together."""
+    A, B = te.placeholder((33, 19), name="A"), te.placeholder((33, 19), name="B")
+    k = te.reduce_axis(19, "k")
+    C = te.compute((33,), lambda i: te.sum(A[i, k] * B[i, k] + A[i, k] * 3.0 + B[i, k] * A[i, k], axis=k), name="C")
+    s = tw.Schedule(tw.Task([A, B], [C]))
+    s["C"].reorder("k", "i") if vectorized == "i" else None
+    s["C"].vectorize(vectorized)
+    a, b = (RNG.normal(size=(33, 19)).astype(np.float32) for _ in range(2))
+    np.testing.assert_allclose(tw.build(s, threads=1)(a, b), (2 * a * b + 3 * a).sum(axis=1), rtol=1e-4, atol=1e-4)
 
 
 def test_an_axis_is_a_value() -> None:

@@ -18,10 +18,10 @@ from tilewright.testing.encoder_checks import sketches_of
 TREES = "boosted-trees:objective=rank,num_trees=6"
 
 
-def fitted(members: list[str], seed: int = 3, num: int = 40) -> tuple[Ensemble, NDArray[np.float32]]:
+def fitted(members: list[str], seed: int = 3) -> tuple[Ensemble, NDArray[np.float32]]:
     """An ensemble that has learned from programs whose latency is the analytical one with noise."""
-    population = sketches_of("conv1d")[0].sample(np.random.default_rng(0), num)
-    noise = np.random.default_rng(1).normal(0, 0.3, num)
+    population = sketches_of("conv1d")[0].sample(np.random.default_rng(0), 40)
+    noise = np.random.default_rng(1).normal(0, 0.3, 40)
     model = Ensemble(members=members, seed=seed)
     values = model.encoder.encode(population)
     latencies_s = np.exp(noise - AnalyticalModel().predict(population)) * 1e-9
@@ -41,8 +41,13 @@ def test_members_say_as_much_on_the_scale_of_the_first() -> None:
 
 def test_members_learn_what_they_would_learn_alone() -> None:
     model, values = fitted(["analytical", TREES])
-    alone, own = fitted([TREES], seed=4)  # the second member of the other has the seed after its first
+    alone, own = fitted([f"{TREES},seed={model.models_[1].options['seed']}"])
     np.testing.assert_array_equal(scores_of(model.models_[1], model, values), alone.score(own))
+
+
+def test_members_of_one_kind_have_different_seeds() -> None:
+    seeds = [member.options["seed"] for seed in (0, 1) for member in fitted([TREES, TREES], seed=seed)[0].models_]
+    assert len(set(seeds)) == 4
 
 
 def test_a_member_that_tells_nothing_apart_has_no_say() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilewright.arguments import replaceable_file
 from tilewright.cli.status_line import StatusLine
 from tilewright.cli.target import DEFAULT_TARGET
 from tilewright.errors import UsageError
@@ -57,8 +58,8 @@ def check_place(option: str, path: str, *, is_folder: bool = False) -> None:
         raise UsageError(f"{option} is {path}, but there is no folder {folder}; make it first")
     if not os.access(folder, os.W_OK):
         raise UsageError(f"{option} is {path}, but the folder {folder} must not be written to; name another place")
-    if not is_folder and os.path.isdir(path):
-        raise UsageError(f"{option} is {path}, which is a folder; name a file")
+    if not is_folder:
+        replaceable_file(option, path)
     if is_folder and os.path.exists(path) and not os.path.isdir(path):
         raise UsageError(f"{option} is {path}, which is a file; name a folder")
 

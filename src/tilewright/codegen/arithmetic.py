@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tilewright.codegen.builder import FunctionBuilder, Value, literal
 from tilewright.codegen.math import emit_pow
 from tilewright.te import is_float
@@ -10,6 +12,7 @@ _FLOAT = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract"
 _INT = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or"}
 _FLOAT_COMPARE = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 _INT_COMPARE = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+_POSITIVE_LITERAL = re.compile(r"(?:splat \(i\d+ )?(\d+)\)?")
 _REDUCE = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
@@ -58,6 +61,11 @@ def _is_number(x: Value) -> bool:
 
 def _divide(b: FunctionBuilder, op: str, x: Value, y: Value) -> Value:
     """Floor division and its remainder; by zero both give 0, as NumPy's do."""
+    power = _power_of_two(y)
+    if power is not None and op == "mod":
+        return b.binary("and", x, b.const((1 << power) - 1, x.dtype, x.lanes))
+    if power is not None:
+        return b.binary("lshr" if x.dtype == "uint8" else "ashr", x, b.const(power, x.dtype, x.lanes))
     zero = b.const(0, x.dtype, x.lanes)
     one = b.const(1, x.dtype, x.lanes)
     if x.dtype == "uint8":
@@ -74,6 +82,13 @@ def _divide(b: FunctionBuilder, op: str, x: Value, y: Value) -> Value:
         return b.select(is_zero, zero, b.binary("add", rest, b.select(differs, safe, zero)))
     quotient = b.binary("sub", b.binary("sdiv", x, safe), b.select(differs, one, zero))
     return b.select(is_zero, zero, b.select(is_minus, b.binary("sub", zero, x), quotient))
+
+
+def _power_of_two(y: Value) -> int | None:
+    """The exponent of a literal 1, 2, 4, ...: bits are shifted or masked, whatever the sign of the other operand."""
+    number = _POSITIVE_LITERAL.fullmatch(y.text)
+    value = int(number[1]) if number is not None else 0
+    return value.bit_length() - 1 if value.bit_count() == 1 else None
 
 
 def combine(b: FunctionBuilder, op: str, x: Value, y: Value) -> Value:

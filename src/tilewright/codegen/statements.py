@@ -29,13 +29,23 @@ from tilewright.ir import (
     written_buffers,
 )
 from tilewright.schedule import MAX_STATEMENTS, PARALLEL, UNROLL, VECTORIZE, identity
-from tilewright.te import DOT4, DTYPES, Binary, Const, Select, Var
+from tilewright.te import DOT4, DTYPES, Binary, Const, Expr, Select, Var, is_float
 from tilewright.te.index import Interval
 
 # Of all statements. Programs of the search space have at most about 3,500 statements and 24,000 instructions.
 MAX_INSTRUCTIONS = 40_000
 # Pointers to one buffer: each takes a register of its own.
 _MOST_POINTERS = 8
+
+
+def summands(e: Expr) -> tuple[Expr, ...]:
+    """The products of floats that an expression is the sum of; none where it is anything else."""
+    if not isinstance(e, Binary) or not is_float(e.dtype):
+        return ()
+    if e.op == "mul":
+        return (e,)
+    parts = (summands(e.a), summands(e.b)) if e.op == "add" else ((), ())
+    return (*parts[0], *parts[1]) if all(parts) else ()
 
 
 class FunctionWriter:
@@ -242,6 +252,8 @@ class FunctionWriter:
         is_dot = stmt.op == "sum" and isinstance(stmt.values[0], Binary) and stmt.values[0].op == DOT4
         if is_dot and self._dot_update(stmt):
             return
+        if self._add_products(stmt):
+            return
         b, memory = self.builder, self.memory
         new = [self.values.emit(value) for value in stmt.values]
         old = [memory.load(stmt, buffer, stmt.indices, None) for buffer in stmt.buffers]
@@ -268,6 +280,20 @@ class FunctionWriter:
         lanes = max(value.lanes for value in (x, y, total))
         words = [self.builder.broadcast(value, lanes) for value in (total, x, y)]
         self.memory.store(stmt, buffer, stmt.indices, dot4(self.builder, self.module.target, *words))
+        return True
+
+    def _add_products(self, stmt: Update) -> bool:
+        """Add a sum of products to the sums of its lanes one after the other: each is one instruction with FMA."""
+        products = summands(stmt.values[0]) if stmt.op == "sum" else ()
+        if len(products) < 2 or (self.frame.lanes > 1 and not self.memory.varies(stmt, stmt.buffers[0], stmt.indices)):
+            return False
+        total = self.memory.load(stmt, stmt.buffers[0], stmt.indices, None)
+        for product in products:
+            new = self.values.emit(product)
+            lanes = max(total.lanes, new.lanes)
+            old, new = (self.builder.broadcast(value, lanes) for value in (total, new))
+            total = combine(self.builder, stmt.op, old, new)
+        self.memory.store(stmt, stmt.buffers[0], stmt.indices, total)
         return True
 
     def _across_lanes(self, op: str, values: list[Value]) -> list[Value]:

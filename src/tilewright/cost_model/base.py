@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.arguments import replaceable_file
 from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
@@ -192,6 +193,7 @@ def _is_like(value: object, default: object) -> bool:
 
 def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
+    replaceable_file("the file of the model", path)
     partial = Path(f"{os.fspath(path)}.partial")
     with open(partial, "wb") as file:
         np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})

@@ -10,9 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.cost_model.analytical import AnalyticalModel
 from tilewright.cost_model.base import CostModel
-from tilewright.cost_model.boosted_trees import BoostedTrees
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.factor_trees import FactorTrees
 from tilewright.cost_model.views import View, joined_encoder
@@ -21,11 +19,7 @@ from tilewright.features import Encoder
 
 Floats = NDArray[np.float64]
 
-MEMBERS = (
-    FactorTrees.name,
-    f"{BoostedTrees.name}:objective=rank,num_trees=200,max_depth=6",
-    AnalyticalModel.name,
-)
+MEMBERS = (f"{FactorTrees.name}:grades=4", f"{FactorTrees.name}:grades=4", f"{FactorTrees.name}:grades=8")
 _MOST_MEMBERS = 16
 _SHARES = "shares"
 _ROUNDING = 1e-9
@@ -47,7 +41,7 @@ class Ensemble(CostModel):
     """Names of models, with options behind them if there are any, as in "boosted-trees:objective=rank"."""
     num_threads: int = 1
     seed: int = 0
-    """Of the first member; the next one has the next."""
+    """Each member has one of its own, and none that a member has with another seed."""
 
     models_: tuple[CostModel, ...] = field(default=(), init=False, repr=False)
     shares_: Floats | None = field(default=None, init=False, repr=False)
@@ -114,7 +108,7 @@ class Ensemble(CostModel):
 
         if text.partition(":")[0] == self.name:
             raise UsageError(f"members of an ensemble are other models, got {text!r}; name its members instead")
-        return create_from_text(text, seed=self.seed + number, num_threads=self.num_threads)
+        return create_from_text(text, seed=self.seed * _MOST_MEMBERS + number, num_threads=self.num_threads)
 
     def _check_columns(self, num_columns: int) -> None:
         if num_columns != len(self.encoder.columns):

@@ -79,6 +79,8 @@ class FactorTrees(CostModel):
     column_share: float = 0.3
     sharpness: float = 4.0
     """By what scores are multiplied where they are ranked: how sure a difference of 1 / sharpness is."""
+    grades: float = 1.0
+    """By what labels are multiplied before a program's gain is 2^label - 1: the more, the more the fastest count."""
     num_partners: int = 16
     """With how many others of its subject a program is compared."""
     trust: float = 0.25
@@ -98,7 +100,7 @@ class FactorTrees(CostModel):
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         statements = _Statements.of_examples(examples)
-        rank = RankInLists(examples.labels, examples.tasks, self.seed, self.num_partners)
+        rank = RankInLists(self.grades * examples.labels, examples.tasks, self.seed, self.num_partners)
         objective = _of_factors(rank, statements, len(examples), self.sharpness)
         self.hardware_ = np.unique(statements.rows[:, _HARDWARE], axis=0)
         forest = Forest.over(statements.rows)

@@ -32,6 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.arguments import replaceable_file
 from tilewright.deploy.compiled import CompiledModel, KernelCode
 from tilewright.deploy.json_field import Field, parse
 from tilewright.deploy.manifest import (
@@ -124,6 +125,7 @@ def _strings_to_bytes(array: npt.NDArray[Any]) -> bytes:
 
 def _write_atomically(path: Path, pieces: Iterable[Buffer]) -> None:
     """Through a file beside it that takes its name once it is whole and on the disk."""
+    replaceable_file("the file of the model", path)
     try:
         with _file_beside(path) as (file_number, beside):
             with os.fdopen(file_number, "wb") as file:

@@ -17,6 +17,7 @@ from tilewright.operators import loss as loss
 from tilewright.operators import matmul as matmul
 from tilewright.operators import movement as movement
 from tilewright.operators import normalization as normalization
+from tilewright.operators import packed_weights as packed_weights
 from tilewright.operators import padding as padding
 from tilewright.operators import pooling as pooling
 from tilewright.operators import quantize as quantize

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from tilewright import te
+from tilewright.operators.matmul import matmul_of, multiply
+from tilewright.operators.node import OWN
+from tilewright.operators.operands import element
 from tilewright.operators.precision import widen
 from tilewright.operators.reductions import ALONG_ROWS, Reduction, rows_of
 from tilewright.operators.registry import Call, operator
 from tilewright.te import Expr, Tensor
+
+ATTENTION = "SoftmaxMatMul"
+"""A pass puts this operator, of our own domain, into the place of a Softmax and the MatMul that reads it."""
 
 
 @operator("Softmax", facts=ALONG_ROWS)
@@ -23,11 +29,34 @@ def log_softmax(call: Call) -> Tensor:
 
 def softmax_over(call: Call, X: Tensor, plan: Reduction, dtype: str) -> Tensor:
     """exp(x) over the sum of these; the largest element is taken off first, so that nothing overflows."""
+    power, total = _powers(call, X, plan)
+    return te.compute(X.shape, lambda *i: power[i] / total[plan.result(i)], call.name("softmax"), dtype)
+
+
+@operator(ATTENTION, domain=OWN)
+def softmax_matmul(call: Call) -> Tensor:
+    """The softmax of the rows of the first operand times the second: attention, from its scores on.
+
+    Rows are divided by their totals after the product, where they are shorter.
+    """
+    X, V = call.tensor(0), call.tensor(1)
+    plan = Reduction(X.shape, (X.ndim - 1,), keeps_dims=True)
+    power, total = _powers(call, X, plan)
+    product = matmul_of(call, power, V)
+    weighted = multiply(call, product)
+    zero = te.constant(0, "int64")
+    return te.compute(
+        product.shape, lambda *i: weighted[i] / element(total, product.left(i, zero)), call.name("attention"), X.dtype
+    )
+
+
+def _powers(call: Call, X: Tensor, plan: Reduction) -> tuple[Tensor, Tensor]:
+    """exp(x) of each element, less the largest of its row, and the sum of these in each row."""
     largest = _largest(call, X, plan)
     power = te.compute(X.shape, lambda *i: te.exp(widen(X[i]) - largest[plan.result(i)]), call.name("power"))
     over = plan.reduce_axes()
     total = te.compute(plan.output_shape, lambda *i: te.sum(power[plan.source(i, over)], axis=over), call.name("total"))
-    return te.compute(X.shape, lambda *i: power[i] / total[plan.result(i)], call.name("softmax"), dtype)
+    return power, total
 
 
 def log_softmax_over(call: Call, X: Tensor, plan: Reduction, dtype: str) -> Tensor:
@@ -41,11 +70,11 @@ def log_softmax_over(call: Call, X: Tensor, plan: Reduction, dtype: str) -> Tens
     total = te.compute(plan.output_shape, powers, call.name("total"))
     logarithm = te.compute(plan.output_shape, lambda *i: te.log(total[i]), call.name("logarithm"))
 
-    def element(*i: Expr) -> Expr:
+    def logarithm_of(*i: Expr) -> Expr:
         row = plan.result(i)
         return (widen(X[i]) - largest[row]) - logarithm[row]  # their sum would be rounded to the size of the largest
 
-    return te.compute(X.shape, element, call.name("log_softmax"), dtype)
+    return te.compute(X.shape, logarithm_of, call.name("log_softmax"), dtype)
 
 
 def _largest(call: Call, X: Tensor, plan: Reduction) -> Tensor:

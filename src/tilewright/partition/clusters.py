@@ -5,6 +5,7 @@ grows forward by the nodes that its result goes through, and backward by the nod
 
 1. Products take what follows them element by element, those deepest in the network first: of two branches that are
    added, the longer one takes the addition. A transposition that keeps the last axis becomes the order of the results.
+   A product that gives the scores of attention takes all of that.
 2. Products take the movements and the padding before them, and what is computed for their epilogue alone.
 3. Reductions of rows take what follows row by row, other reductions too, and what comes before: a layer norm, say.
 4. What is left are maps. The last one takes those before it.
@@ -18,6 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from tilewright.operators import OWN
+from tilewright.operators.softmax import ATTENTION
 from tilewright.partition.analyzed_graph import AnalyzedGraph
 from tilewright.partition.node_expressions import Kind
 from tilewright.partition.stage_analysis import (
@@ -93,10 +96,9 @@ class Clusters:
         self.analyzed = analyzed
         self.cluster_of: dict[int, Cluster] = {}
         deepest_first = sorted(analyzed.alive, key=lambda n: -analyzed.depth[n])
-        products = [self._start(n) for n in deepest_first if analyzed.kind(n) is Kind.PRODUCT]
-        for cluster in products:
-            self._grow_forward(cluster, self._is_epilogue)
-            self._end_at_bytes(cluster)
+        numbers = [n for n in deepest_first if analyzed.kind(n) is Kind.PRODUCT]
+        products = self._with_epilogues([n for n in numbers if not _is_attention(analyzed, n)])
+        products += self._with_epilogues([n for n in numbers if n not in self.cluster_of])
         for cluster in products:
             self._grow_backward(cluster, self._feeds_product)
         for n in analyzed.alive:
@@ -107,6 +109,14 @@ class Clusters:
         for n in reversed(analyzed.alive):
             if analyzed.kind(n) is Kind.MAP and n not in self.cluster_of:
                 self._grow_backward(self._start(n), self._feeds_map)
+
+    def _with_epilogues(self, products: Sequence[int]) -> list[Cluster]:
+        """The clusters of products with what follows them; all begin before one of them grows."""
+        clusters = [self._start(n) for n in products]
+        for cluster in clusters:
+            self._grow_forward(cluster, self._is_epilogue)
+            self._end_at_bytes(cluster)
+        return clusters
 
     def all(self) -> list[Cluster]:
         """Each cluster once."""
@@ -182,8 +192,15 @@ class Clusters:
         return []
 
     def _is_epilogue(self, cluster: Cluster, n: int, values: frozenset[str]) -> bool:
-        """A map of the elements at their own places; or a transposition of the results that keeps the last axis."""
+        """A map of the elements at their own places; or a transposition of the results that keeps the last axis.
+
+        Or attention by these results as scores, which are then not kept in memory.
+        """
         analyzed = self.analyzed
+        if _is_attention(analyzed, n):
+            return analyzed.nodes[n].inputs[1] not in values and not values.isdisjoint(analyzed.nodes[n].inputs[:1])
+        if len(values) > 1 and any(_is_attention(analyzed, m) for m in cluster.nodes):
+            return False  # its bands are of one stage, which only a chain of maps is part of
         if analyzed.kind(n) is not Kind.MAP:
             return False
         reads = analyzed.reads(n, values)
@@ -256,6 +273,9 @@ class Clusters:
         """A movement that a product can do in passing, padding, or a map for the epilogue alone."""
         analyzed = self.analyzed
         readers = analyzed.readers[analyzed.result(n)]
+        attention = [m for m in readers if _is_attention(analyzed, m)]
+        if attention:
+            return analyzed.movement(n) is not None and analyzed.reads_lanes([n, *attention])
         if cluster.front.intersection(readers):
             is_simple = analyzed.movement(n) is not None or analyzed.expressions[n].is_padding
             return is_simple and analyzed.reads_lanes([n, *sorted(cluster.front)])
@@ -297,6 +317,11 @@ class Clusters:
         return all(reads_each_once([read], stage) for _, stage, read in reads) and all(
             self._is_read_once(cluster, result) for result in moved if result != cluster.result
         )
+
+
+def _is_attention(analyzed: AnalyzedGraph, n: int) -> bool:
+    node = analyzed.nodes[n]
+    return (node.domain, node.op) == (OWN, ATTENTION)
 
 
 def _is_bytes(analyzed: AnalyzedGraph, name: str) -> bool:

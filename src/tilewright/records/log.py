@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from tilewright.arguments import replaceable_file
 from tilewright.records.lines import FORMAT_KEY, FORMAT_VERSION
 from tilewright.records.reading import (
     BEGINNING,
@@ -139,6 +140,7 @@ class _Seen:
 
 def _replace(path: Path, text: str, mode: int) -> None:
     """Put a file with this text in the place of the one that is there, once it is whole."""
+    replaceable_file("the record file", path)
     fd, temporary = -1, ""
     try:
         fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.arguments import replaceable_file
 from tilewright.errors import CodegenError, UsageError
 from tilewright.target.core_model import FAMILIES
 
@@ -69,6 +70,7 @@ def find_calibration() -> Calibration | None:
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
     """Put a file in the place of what is there: either all of it or none."""
+    replaceable_file("the calibration", path)
     content = {"format": _FORMAT, "version": _VERSION} | asdict(calibration)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

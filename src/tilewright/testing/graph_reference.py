@@ -13,7 +13,7 @@ from tilewright.graph.evaluation.fallback import FallbackOperator
 from tilewright.graph.graph import Graph
 from tilewright.operators import ONNX, OWN, Call, Node, TensorType, express
 
-_OF_BYTES = frozenset(("Words", "ConvWords", "ConvBytes", "MatMulWords"))
+_BY_EXPRESSION = frozenset(("Words", "ConvWords", "ConvBytes", "MatMulWords", "MatMulPacked", "SoftmaxMatMul"))
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def evaluate_all(graph: Graph, inputs: Mapping[str, Any]) -> dict[str, Any]:
 def _run(node: Node, operands: Sequence[Any], types: Sequence[TensorType | None]) -> list[Any]:
     if node.domain != OWN:
         return FallbackOperator(node, types)(operands)
-    if node.op in _OF_BYTES:
+    if node.op in _BY_EXPRESSION:
         return [_by_expression(node, operands)]
     # A channels-last operator is the one of ONNX between two changes of layout.
     first = [_channels_first(node.op, position, value) for position, value in enumerate(operands)]

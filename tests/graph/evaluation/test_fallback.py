@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from tests.graph import onnx_models
@@ -152,3 +153,42 @@ def test_arithmetic_may_follow_a_reshape_of_what_has_no_shape_yet() -> None:
         session = InferenceSession(onnx.parser.parse_model(text))
     (output,) = session.run(None, {"x": np.ones(19, np.float32)})
     np.testing.assert_array_equal(output, -np.arange(19).reshape(1, 1, 19))
+
+
+def test_a_classifier_gives_its_scores_by_label() -> None:
+    """As scikit-learn's are exported."""
+    classifier = onnx.helper.make_node(
+        "LinearClassifier",
+        ["x"],
+        ["label", "scores"],
+        domain="ai.onnx.ml",
+        coefficients=[1.0, 2.0, -1.0, 0.5],
+        intercepts=[0.5, -0.5],
+        classlabels_strings=["cat", "dog"],
+        post_transform="SOFTMAX",
+    )
+    by_label = onnx.helper.make_node(
+        "ZipMap", ["scores"], ["y"], domain="ai.onnx.ml", classlabels_strings=["cat", "dog"]
+    )
+    mapper = onnx.helper.make_node(
+        "CategoryMapper", ["label"], ["number"], domain="ai.onnx.ml", cats_strings=["dog", "cat"], cats_int64s=[7, 3]
+    )
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("ai.onnx.ml", 1)]
+    inputs = [onnx_models.tensor("x", [3, 2])]
+    proto = onnx_models.model(
+        [classifier, by_label, mapper], inputs, ["label", "number", "y"], opset_imports=opsets, ir_version=8
+    )
+    scores = proto.graph.output[2].type.sequence_type.elem_type.map_type
+    scores.key_type = onnx.TensorProto.STRING
+    scores.value_type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    x = random((3, 2))
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    with pytest.warns(UserWarning, match="ZipMap"):
+        labels, numbers, rows = InferenceSession(proto).run(None, {"x": x})
+    wanted_labels, wanted_numbers, wanted_rows = session.run(None, {"x": x})
+    assert labels.tolist() == wanted_labels.tolist()
+    assert numbers.tolist() == wanted_numbers.tolist()
+    assert [list(row) for row in rows] == [list(row) for row in wanted_rows]
+    np.testing.assert_allclose(
+        [list(row.values()) for row in rows], [list(row.values()) for row in wanted_rows], rtol=1e-5
+    )

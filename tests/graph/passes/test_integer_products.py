@@ -208,7 +208,9 @@ def test_int8_that_the_model_gives_away_is_int8() -> None:
     check(proto, 1.0)
 
 
-def quantized(rng: np.random.Generator, op: str, w_dtype: Any = np.int8, y_zero: int = 120) -> ModelProto:
+def quantized(
+    rng: np.random.Generator, op: str, w_dtype: Any = np.int8, y_zero: int = 120, w_zero: int | None = None
+) -> ModelProto:
     """A QLinearConv or QLinearMatMul of the input, rounded to uint8."""
     is_conv = op == "QLinearConv"
     shape, filters = ((1, 6, 5, 5), (7, 6, 3, 3)) if is_conv else ((4, 9), (9, 7))
@@ -216,7 +218,8 @@ def quantized(rng: np.random.Generator, op: str, w_dtype: Any = np.int8, y_zero:
     constants = {
         "xs": np.float32(0.02), "xz": np.uint8(100),
         "w": (rng.integers(-127, 128, filters) + middle).astype(w_dtype),
-        "ws": rng.uniform(0.002, 0.02, 7).astype(np.float32), "wz": np.full(7, middle, w_dtype),
+        "ws": rng.uniform(0.002, 0.02, 7).astype(np.float32),
+        "wz": np.full(7, middle if w_zero is None else w_zero, w_dtype),
         "ys": np.float32(0.2), "yz": np.uint8(y_zero), "b": rng.integers(-3000, 3000, 7).astype(np.int32),
     }  # fmt: skip
     inputs = ["q", "xs", "xz", "w", "ws", "wz", "ys", "yz", *(["b"] if is_conv else [])]
@@ -233,25 +236,95 @@ def test_operators_of_quantized_values_sum_bytes(op: str, w_dtype: Any) -> None:
     assert ops(parts).count("ConvWords" if op == "QLinearConv" else "MatMulWords") == 1
 
 
-@pytest.mark.parametrize("op", ["ConvInteger", "MatMulInteger"])
+@pytest.mark.parametrize("op", ["ConvInteger", "MatMulInteger", "depthwise", "groups"])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_sums_of_integers_are_exact(op: str, dynamic: bool) -> None:
+@pytest.mark.parametrize(("x_dtype", "w_dtype", "is_odd"), [
+    (np.uint8, np.int8, False), (np.uint8, np.uint8, True), (np.int8, np.int8, True), (np.int8, np.uint8, False),
+])  # fmt: skip
+def test_sums_of_integers_are_exact(op: str, dynamic: bool, x_dtype: Any, w_dtype: Any, is_odd: bool) -> None:
+    """`is_odd` weights have zero points that are not in the middle, another for each output."""
     rng = np.random.default_rng(2)
-    shape, filters = ((1, 6, 5, 5), (7, 6, 3, 3)) if op == "ConvInteger" else ((4, 9), (9, 7))
-    constants = {"w": rng.integers(-128, 128, filters).astype(np.int8), "zero": np.uint8(77)}
-    q = rng.integers(0, 256, shape).astype(np.uint8)
-    inputs = [tensor("q", list(shape), TensorProto.UINT8)]
+    shape, filters, group = {
+        "ConvInteger": ((1, 6, 5, 5), (7, 6, 3, 3), 1),
+        "MatMulInteger": ((4, 9), (9, 7), 1),
+        "depthwise": ((1, 6, 5, 4), (12, 1, 3, 3), 6),
+        "groups": ((1, 8, 5, 4), (6, 4, 3, 3), 2),
+    }[op]
+    is_product = op == "MatMulInteger"
+    middle = 128 if w_dtype is np.uint8 else 0
+    num_outputs = filters[-1] if is_product else filters[0]
+    zeros = (middle + rng.integers(-99, 99, num_outputs)) if is_odd else np.full((), middle)
+    constants = {"w": _any_bytes(rng, filters, w_dtype), "w_zero": zeros.astype(w_dtype), "zero": x_dtype(77)}
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(x_dtype))
+    inputs = [tensor("q", list(shape), kind)]
+    given = {"q": _any_bytes(rng, shape, x_dtype)}
     if dynamic:
-        inputs.append(tensor("zero", [], TensorProto.UINT8))
-        del constants["zero"]
-    attributes = {"pads": [1, 1, 1, 1]} if op == "ConvInteger" else {}
-    proto = model([node(op, ["q", "w", "zero"], ["y"], **attributes)], inputs, ["y"], constants, opset=21)
+        inputs.append(tensor("zero", [], kind))
+        given["zero"] = np.array(constants.pop("zero"))
+    attributes = {} if is_product else {"pads": [1, 1, 0, 1], "group": group}
+    name = "MatMulInteger" if is_product else "ConvInteger"
+    proto = model([node(name, ["q", "w", "zero", "w_zero"], ["y"], **attributes)], inputs, ["y"], constants, opset=21)
     with verifying():
         parts = partition(optimize(load_model(proto)))
-    given = {"q": q} | ({"zero": np.array(77, np.uint8)} if dynamic else {})
-    np.testing.assert_array_equal(run_partition(parts, given)["y"], reference(proto, given)["y"])
-    is_of_words = any(name.endswith("Words") for name in ops(parts))
-    assert is_of_words == (op == "MatMulInteger" or not dynamic)
+    x, w = given["q"].astype(np.int64) - 77, constants["w"].astype(np.int64)
+    if is_product:
+        expected = x @ (w - zeros)
+    else:
+        moved = w - zeros.reshape(-1, 1, 1, 1)
+        expected = _convolved(np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 1))), moved, group)
+    np.testing.assert_array_equal(run_partition(parts, given)["y"], expected)
+    own = [part for part in ops(parts) if part.endswith(("Words", "Bytes"))]
+    assert bool(own) == (op != "groups" or not is_odd)
+
+
+def _any_bytes(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max, shape, endpoint=True).astype(dtype)
+
+
+def _convolved(x: Any, w: Any, group: int) -> Any:
+    """A convolution in NumPy, of data that is padded."""
+    outputs, (rows, columns) = [], np.array(x.shape[2:]) - w.shape[2:] + 1
+    for f, filters in enumerate(w):
+        first = f // (len(w) // group) * w.shape[1]
+        total = np.zeros((len(x), rows, columns), np.int64)
+        for c, r, s in np.ndindex(filters.shape):
+            total += x[:, first + c, r : r + rows, s : s + columns] * filters[c, r, s]
+        outputs.append(total)
+    return np.stack(outputs, axis=1)
+
+
+def test_a_network_of_a_dynamic_quantizer_sums_bytes_and_moves_none() -> None:
+    rng = np.random.default_rng(8)
+    constants = {
+        "w0": _any_bytes(rng, (8, 3, 3, 3), np.uint8), "z0": np.uint8(120), "s0": np.float32(0.01),
+        "w1": _any_bytes(rng, (5, 8, 1, 1), np.int8), "z1": np.int8(0), "s1": np.float32(0.02),
+    }  # fmt: skip
+    nodes = []
+    for n, source in enumerate(("x", "a0")):
+        nodes += [
+            node("DynamicQuantizeLinear", [source], [f"q{n}", f"xs{n}", f"xz{n}"]),
+            node("ConvInteger", [f"q{n}", f"w{n}", f"xz{n}", f"z{n}"], [f"i{n}"], pads=[1 - n] * 4),
+            node("Cast", [f"i{n}"], [f"f{n}"], to=TensorProto.FLOAT),
+            node("Mul", [f"xs{n}", f"s{n}"], [f"m{n}"]),
+            node("Mul", [f"f{n}", f"m{n}"], [f"y{n}"]),
+            node("Relu", [f"y{n}"], [f"a{n}"]),
+        ]
+    proto = model(nodes, [tensor("x", [1, 3, 6, 7])], ["a1"], constants, opset=21)
+    with verifying():
+        parts = partition(optimize(load_model(proto)))
+    x = rng.normal(size=(1, 3, 6, 7)).astype(np.float32)
+    expected = reference(proto, {"x": x})["a1"]
+    found = run_partition(parts, {"x": x})["a1"]
+    assert np.sqrt(np.mean((found - expected) ** 2)) < 0.01 * np.sqrt(np.mean(expected**2))
+    assert ops(parts).count("ConvWords") == 3  # and once for the sums of the data
+    assert ops(parts).count("Transpose") <= 2  # of the input and of the output
+
+
+@pytest.mark.parametrize("op", ["QLinearConv", "QLinearMatMul"])
+def test_zero_points_that_are_not_in_the_middle_are_summed_as_bytes_too(op: str) -> None:
+    parts = check(quantized(np.random.default_rng(1), op, np.uint8, w_zero=100), 1.0)
+    assert ops(parts).count("ConvWords" if op == "QLinearConv" else "MatMulWords") == 2
 
 
 def test_a_sum_of_scalars() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
@@ -233,18 +233,37 @@ def test_a_program_has_no_part_in_what_disturbs_machines_however_often() -> None
     async def scenario() -> None:
         told = Told()
         disturbed = {"fault": "other work had its cores for 95 % of the time", "is_disturbed": True}
-        for number in range(2):  # each is back before it would be set aside
-            answers = iter([disturbed] * 3)
+        answers = iter([disturbed] * (dispatch.MAX_DISTURBANCES - 1))
 
-            async def busy(answers: Iterator[Form] = answers) -> Form | None:
-                return next(answers, None)
+        async def busy() -> Form | None:
+            return next(answers, None)
 
-            told.dispatcher.join(FakeStation(f"d{number}", busy), "build", 1)
-            told.dispatcher.join(FakeStation(f"d{number}", busy), "run", 1)
+        told.dispatcher.join(FakeStation("only", busy), "build", 1)
+        told.dispatcher.join(FakeStation("only", busy), "run", 1)  # it is back before it would be set aside
         told.dispatcher.submit(jobs(1))
         await told.wait_for(1)
         assert told.statuses == {"OK": 1}
-        assert sum("has failed" in event for event in told.events) >= dispatch.MAX_ATTEMPTS - 1
+        assert sum("has failed" in event for event in told.events) > dispatch.MAX_FAULTS
+
+    run(scenario())
+
+
+def test_a_machine_that_is_always_disturbed_is_set_aside_and_the_run_ends() -> None:
+    async def scenario() -> None:
+        told = Told()
+
+        async def busy() -> Form | None:
+            return {"fault": "other work had its cores", "is_disturbed": True}
+
+        told.dispatcher.join(FakeStation("only", busy), "build", 1)
+        told.dispatcher.join(FakeStation("only", busy), "run", 1)
+        told.dispatcher.submit(jobs(1))
+        watching = asyncio.ensure_future(told.dispatcher.watch())
+        while not told.failures:
+            await asyncio.sleep(0.01)
+        watching.cancel()
+        assert told.events[-1] == "only is set aside, it failed 12 times: other work had its cores"
+        assert told.results == []
 
     run(scenario())
 

@@ -186,3 +186,69 @@ def test_other_windows_are_as_far_off_as_is_said(sizes: tuple[int, ...], taps: t
         schedule["conv"].algorithm(algorithm.name)
         found = tw.build(schedule, threads=1).bind(W=weights)(data)
         assert np.max(np.abs(found - expected) / allowed) < algorithm.error_growth
+
+
+def in_groups(size: int, group: int, inputs: int, outputs: int) -> tw.Task:
+    """A 3x3 convolution in groups whose channels lie in one dimension, group after group, as in ONNX."""
+    X = te.placeholder((1, size + 2, size + 2, group * inputs), name="X")
+    W = te.placeholder((3, 3, inputs, group * outputs), name="W", constant=True)
+    r, s, c = te.reduce_axis(3, "r"), te.reduce_axis(3, "s"), te.reduce_axis(inputs, "c")
+    conv = te.compute(
+        (1, size, size, group, outputs),
+        lambda n, y, x, g, f: te.sum(X[n, y + r, x + s, g * inputs + c] * W[r, s, c, g * outputs + f], [r, s, c]),
+        "conv",
+    )
+    flat = te.compute(
+        (1, size, size, group * outputs), lambda n, y, x, f: conv[n, y, x, f // outputs, f % outputs] + 1.0, "flat"
+    )
+    return tw.Task([X, W], flat)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "names"), [(16, 32, ["winograd2", "winograd4"]), (8, 32, []), (32, 4, [])]
+)
+def test_groups_have_algorithms_where_each_has_enough_channels(inputs: int, outputs: int, names: list[str]) -> None:
+    assert algorithms_for(conv_of(in_groups(14, 4, inputs, outputs))) == names
+
+
+@pytest.mark.parametrize(("group", "inputs", "outputs"), [(2, 16, 17), (3, 5, 4), (1, 8, 8)])
+def test_groups_are_as_far_off_as_is_said(group: int, inputs: int, outputs: int) -> None:
+    task, rng = in_groups(7, group, inputs, outputs), np.random.default_rng(group)
+    data = rng.normal(size=task.inputs[0].shape).astype(np.float32)
+    weights = (rng.normal(size=task.inputs[1].shape) / math.sqrt(9 * inputs)).astype(np.float32)
+    parts = [
+        windows_in_double(of_data, of_weights, (7, 7), 0)
+        for of_data, of_weights in zip(np.split(data, group, -1), np.split(weights, group, -1), strict=True)
+    ]
+    expected = np.concatenate(parts, -1) + 1
+    for name in ("winograd2", "winograd4", "winograd6"):
+        schedule = tw.Schedule(task)
+        schedule["conv"].algorithm(name)
+        found = tw.build(schedule, threads=1).bind(W=weights)(data)
+        allowed = schedule.trace.error_growth * EPSILON * (16 * np.abs(expected) + 4 * (4 + math.sqrt(9 * inputs)))
+        assert np.max(np.abs(found - expected) / allowed) < 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
+@pytest.mark.parametrize(("algorithm", "tile"), [("winograd2", 2), ("winograd4", 4), ("winograd6", 6)])
+def test_what_is_not_finite_spoils_the_results_of_its_tiles_and_no_others(
+    algorithm: str, tile: int, value: float
+) -> None:
+    """A large number does, where sums of it overflow in the transform; here it may, or may not."""
+    size, at = 13, 6
+    task = windows((size, size), (3, 3), 5, 4)
+    data, weights = te.random_inputs(task, np.random.default_rng(0))
+    schedule = tw.Schedule(task)
+    schedule["conv"].algorithm(algorithm)
+    kernel = tw.build(schedule, threads=1).bind(W=weights)
+    clean = kernel(data)
+    data[0, at, at, 2] = value
+    with np.errstate(all="ignore"):
+        spoilt = kernel(data)
+    place = np.arange(size)
+    reads = (place // tile * tile <= at) & (at < place // tile * tile + tile + 2)  # tiles that have it in their data
+    in_window = (place <= at) & (at <= place + 2)
+    in_tile = np.outer(reads, reads)
+    np.testing.assert_array_equal(spoilt[0, ~in_tile], clean[0, ~in_tile])
+    if not np.isfinite(value):
+        assert not np.isfinite(spoilt[0, np.outer(in_window, in_window)]).any()

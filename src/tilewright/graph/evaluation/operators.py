@@ -19,6 +19,7 @@ from onnx.reference.ops.op_conv_transpose import ConvTranspose as UngroupedConvT
 
 from tilewright.graph.evaluation.contrib_operators import CONTRIB_OPERATORS
 from tilewright.graph.evaluation.control_flow import Loop, Scan
+from tilewright.graph.evaluation.labels import CategoryMapper, ZipMap
 from tilewright.graph.evaluation.recurrent import GRU, LSTM, RNN
 from tilewright.graph.evaluation.spectral import STFT
 
@@ -148,6 +149,8 @@ OPERATORS = [
     GRU,
     LSTM,
     STFT,
+    ZipMap,
+    CategoryMapper,
     Optional,
     BatchNormalization,
     ConvTranspose,

@@ -15,6 +15,7 @@ from onnx.defs import OpSchema, SchemaError, get_schema
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.contrib import is_contrib
+from tilewright.graph.onnx.quantized_product import quantized_schema
 from tilewright.graph.protos import normal_domain, subgraphs
 
 _VARIADIC = OpSchema.FormalParameterOption.Variadic
@@ -37,7 +38,7 @@ def label(node: NodeProto) -> str:
 def check_operators(nodes: Iterable[NodeProto], opsets: Mapping[str, int]) -> None:
     """Each operator is known, and has the inputs, outputs and attributes that ONNX says it takes, in subgraphs too."""
     for node in nodes:
-        schema = _schema(node, opsets)
+        schema = quantized_schema(node.op_type, node.domain) or _schema(node, opsets)
         if schema is None:
             continue
         _check_inputs(node, schema)
@@ -99,7 +100,7 @@ def _is_required(schema: OpSchema, position: int) -> bool:
 
 def _became_optional(schema: OpSchema, position: int) -> bool:
     """Whether a later version of the operator lets the input out: exporters write that for earlier ones, too."""
-    newest = get_schema(schema.name, schema.domain)
+    newest = quantized_schema(schema.name, schema.domain) or get_schema(schema.name, schema.domain)
     return position < len(newest.inputs) and not _is_required(newest, position)
 
 

@@ -17,6 +17,8 @@ from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx.arguments import check_operators
 from tilewright.graph.onnx.inlining import default_attributes, function_body, inline_branch, inline_function
 from tilewright.graph.onnx.normal_forms import normal_form
+from tilewright.graph.onnx.quantized_product import is_quantized_product, quantized_product
+from tilewright.graph.packed_weights import packed_product
 from tilewright.graph.protos import (
     array_type,
     has_subgraphs,
@@ -89,6 +91,9 @@ class Importer:
     def _add_node(self, proto: NodeProto, opsets: Mapping[str, int]) -> None:
         node = node_from_proto(proto, opsets.get(normal_domain(proto.domain), 1))
         node = normal_form(node, self.types, self.constants)
+        if is_quantized_product(node, self.types, self.constants):
+            self._add_quantized_product(node)
+            return
         if node.op == "If" and node.domain == ONNX and node.inputs[0] in self.constants:
             self._add_branch(proto, opsets, bool(self.constants[node.inputs[0]]))
             return
@@ -107,11 +112,41 @@ class Importer:
             return
         if not inferred.is_compilable and self._expand(node, proto):
             return
+        self._append(node, inferred)
+
+    def _append(self, node: Node, inferred: Inferred) -> None:
         self.num_fallbacks += not inferred.is_compilable
         self.nodes.append(node)
         for name, known, output in zip(node.outputs, inferred.types, inferred.protos, strict=True):
             if name:
                 self._set_types(name, known, output)
+
+    def _add_quantized_product(self, node: Node) -> None:
+        """A product with weights of few bits, and what it takes before and after."""
+        product = quantized_product(node, self.types, self.constants)
+        data, output, weights = product.data, node.outputs[0], product.weights
+        total = self._fresh_name(output) if product.bias else output
+        if product.order is not None:
+            order = self._new_constant(product.order, f"{node.inputs[1]}.order")
+            data = self._fresh_name(data)
+            self._append_kernel(Node("Gather", (product.data, order), (data,), {"axis": -1}, node.name, opset=13))
+        if product.is_packed:
+            operands = [self._new_constant(value, node.inputs[1]) for value in weights.operands]
+            self._append_kernel(packed_product(data, operands, weights, total, like=node))
+        else:
+            floats = self._new_constant(weights.floats.astype(product.dtype), node.inputs[1])
+            self._append_kernel(Node("MatMul", (data, floats), (total,), {}, node.name, opset=13))
+        if product.bias:
+            self._append_kernel(Node("Add", (total, product.bias), (output,), {}, node.name, opset=14))
+
+    def _new_constant(self, value: npt.NDArray[np.generic], hint: str) -> str:
+        name = self._fresh_name(hint)
+        self.add_constant(name, value)
+        return name
+
+    def _append_kernel(self, node: Node) -> None:
+        """Add a node that a kernel has to compute."""
+        self._append(node, self._infer(node))
 
     def _fold(self, node: Node, output_types: tuple[TensorType | None, ...]) -> bool:
         """Make constants of the outputs of a node, if they are known ahead."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from tilewright.graph.collecting import rare_collections
 from tilewright.graph.graph import Graph
 from tilewright.graph.passes.affine import fold_affine
+from tilewright.graph.passes.attention import fuse_attention
 from tilewright.graph.passes.batch_norm import expand_batch_norm
 from tilewright.graph.passes.canonical import canonicalize
 from tilewright.graph.passes.channels_last import use_channels_last
@@ -18,6 +19,7 @@ from tilewright.graph.passes.hoisting import hoist_arithmetic
 from tilewright.graph.passes.identities import drop_identities
 from tilewright.graph.passes.integer_products import use_integer_products
 from tilewright.graph.passes.layer_norm import recognize_layer_norm
+from tilewright.graph.passes.packed_products import use_packed_products
 from tilewright.graph.passes.pads import merge_pads
 from tilewright.graph.passes.quantized_forms import expand_quantized_forms
 from tilewright.graph.passes.reshapes import merge_movements
@@ -31,13 +33,14 @@ __all__ = ["LAST_PASSES", "PASSES", "Pass", "optimize"]
 Pass: TypeAlias = Callable[[Graph], Graph]
 
 # What they leave is for kernels: parts and arithmetic where a kernel takes them in passing.
-LAST_PASSES: tuple[Pass, ...] = (split_into_slices, reshape_before_slices, hoist_arithmetic)
+LAST_PASSES: tuple[Pass, ...] = (split_into_slices, reshape_before_slices, hoist_arithmetic, fuse_attention)
 
 PASSES: tuple[Pass, ...] = (
     remove_dead_code,
     drop_identities,
     expand_quantized_forms,
     use_integer_products,
+    use_packed_products,
     canonicalize,
     fold_constants,
     share_subexpressions,

@@ -46,10 +46,12 @@ def _expanded(editor: Editor, node: Node) -> bool:
     middle = 128 if weights.dtype == np.uint8 else 0
     is_one = all(value.size == 1 for value in (data_scale, data_zero, out_scale, out_zero))
     axis = 0 if node.op == "QLinearConv" else weights.ndim - 1
-    is_plain = scales.ndim <= 1 and np.all(zeros.astype(np.int64) == middle)
-    is_word = node.op == "QLinearMatMul" or node.attributes.get("group", 1) == 1
-    if not (is_one and is_plain and is_word and weights.ndim >= 2 and data_scale.dtype == np.float32):
+    is_plain = np.all(zeros.astype(np.int64) == middle)
+    is_word = node.op == "QLinearMatMul" or node.attributes.get("group", 1) == 1 or weights.shape[1] == 1
+    if not is_one or weights.ndim < 2 or scales.ndim > 1 or data_scale.dtype != np.float32:
         return False
+    if not (is_plain and is_word):
+        return _by_sums(editor, node, data_scale.item() * scales)
     inputs = [_floats(editor, node, x, data_scale, data_zero, 1)]
     inputs.append(_floats(editor, node, w, scales, zeros, axis))
     if len(node.inputs) > 8 and node.inputs[8]:
@@ -60,8 +62,32 @@ def _expanded(editor: Editor, node: Node) -> bool:
     type_ = TensorType("float32", result.shape)
     attributes = node.attributes if node.op == "QLinearConv" else {}
     product = editor.add(_PRODUCTS[node.op], inputs, type_, attributes, like=node, opset=_OPSET)
-    parameters = _parameters(editor, out_scale.reshape(()), out_zero.reshape(()))
-    editor.add("QuantizeLinear", [product, *parameters], result, like=node, output=node.outputs[0], opset=_OPSET)
+    return _rounded(editor, node, product)
+
+
+def _by_sums(editor: Editor, node: Node, scales: Array) -> bool:
+    """The sums of integers, then the bias, then scaled and rounded: for any zero points of weights, and groups."""
+    x, _, x_zero, w, _, w_zero = node.inputs[:6]
+    result = editor.type(node.outputs[0])
+    type_ = TensorType("int32", result.shape)
+    sums = editor.value(type_, f"{node.outputs[0]}.sums")
+    op = "ConvInteger" if node.op == "QLinearConv" else "MatMulInteger"
+    if not expand_sums(editor, Node(op, (x, w, x_zero, w_zero), (sums,), node.attributes, node.name, ONNX, node.opset)):
+        return False
+    if len(node.inputs) > 8 and node.inputs[8]:
+        shape = (*editor.type(node.inputs[8]).shape, *[1] * (len(result.shape) - 2))
+        bias = editor.add_reshape(node.inputs[8], shape, like=node)
+        sums = editor.add("Add", [sums, bias], type_, like=node, opset=14)
+    axis = 1 if node.op == "QLinearConv" else len(result.shape) - 1
+    return _rounded(editor, node, _floats(editor, node, sums, scales, np.zeros(scales.shape, np.int32), axis))
+
+
+def _rounded(editor: Editor, node: Node, value: str) -> bool:
+    """Round a float to what the node gives."""
+    scale, zero = (editor.constants[name].reshape(()) for name in node.inputs[6:8])
+    parameters = _parameters(editor, scale, zero)
+    result = editor.type(node.outputs[0])
+    editor.add("QuantizeLinear", [value, *parameters], result, like=node, output=node.outputs[0], opset=_OPSET)
     return True
 
 

@@ -255,6 +255,7 @@ _RULES: dict[str, Rule] = {
     "ArgMin": _arg_extreme,
     "Concat": _concat,
     "DequantizeLinear": _quantization,
+    "DynamicQuantizeLinear": _elementwise,
     "Gather": _gather,
     "Hardmax": _softmax,
     "LayerNormalization": _layer_norm,

@@ -110,9 +110,15 @@ class Mover:
     def add(
         self, node: Node, inputs: Sequence[str], perm: Perm, attributes: dict[str, Attribute], domain: str = ONNX
     ) -> None:
-        """Add a node that gives the outputs of `node` with their axes permuted, so that they are views with `perm`."""
+        """Add a node that gives the outputs of `node` with their axes permuted, so that they are views with `perm`.
+
+        Those of another rank, as a scale that it gives as well, stay as they are.
+        """
         outputs = []
         for name in node.outputs:
+            if name and self.rank(name) != len(perm):
+                outputs.append(name)
+                continue
             outputs.append(self.editor.fresh_name(f"{name}.moved") if name else "")
             if name:
                 known = self.type(name)

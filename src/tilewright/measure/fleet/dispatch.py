@@ -22,6 +22,7 @@ RUN_TOGETHER = 4  # programs that a device is given at once, where there are so 
 DEPTH = 2  # calls under way at a device: one runs, one waits, so that the way there costs nothing
 MAX_ATTEMPTS = 4  # of a program; what brings down so many machines is told as its error
 MAX_FAULTS = 4  # of a machine, one after the other; then it is set aside
+MAX_DISTURBANCES = 12  # the same where others' work is to blame, which ends after a while: more than a minute of it
 _LOOK_S = 5.0  # how long an answer may take before the machine is asked whether it lives
 _ANSWER_S = 5.0
 _LONGEST_S = 900.0
@@ -65,6 +66,7 @@ class Workplace:
     is_aside: bool = False
     reason: str = ""
     num_faults: int = 0  # one after the other
+    num_disturbances: int = 0
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
 
@@ -162,7 +164,7 @@ class Dispatcher:
             except asyncio.CancelledError:
                 self._give_back(chunk, self._to_build)
                 raise
-            place.num_faults = 0
+            place.num_faults = place.num_disturbances = 0
             self._take_built(chunk, outcomes)
 
     def _take_built(self, chunk: Sequence[Job], outcomes: list[Form]) -> None:
@@ -209,7 +211,7 @@ class Dispatcher:
                 is_disturbed = any(answer.get("is_disturbed") is True for answer in mine)
                 left.append(job)
                 continue
-            place.num_faults = 0
+            place.num_faults = place.num_disturbances = 0
             for index, form in zip(indices, forms, strict=True):
                 self._tell(job, index, form, place.station.name)
         if left:
@@ -255,11 +257,13 @@ class Dispatcher:
         is_news = place.is_up.is_set()
         place.is_up.clear()
         place.reason = _first_line(reason)
-        place.num_faults += is_news
-        if place.num_faults >= MAX_FAULTS:
+        place.num_faults += is_news and not is_disturbed
+        place.num_disturbances += is_news and is_disturbed
+        if place.num_faults >= MAX_FAULTS or place.num_disturbances >= MAX_DISTURBANCES:
             if not place.is_aside:
                 place.is_aside = True
-                self._say(f"{place.station.name} is set aside, it failed {MAX_FAULTS} times: {place.reason}")
+                times = place.num_disturbances if is_disturbed else place.num_faults
+                self._say(f"{place.station.name} is set aside, it failed {times} times: {place.reason}")
             return
         if is_news:
             again = "measured" if place.role == "run" else "built"
@@ -269,7 +273,7 @@ class Dispatcher:
             errand.add_done_callback(self._errands.discard)
 
     async def _wait_for(self, place: Workplace) -> None:
-        pause_s = _FIRST_PAUSE_S * 2 ** (place.num_faults - 1)
+        pause_s = min(_FIRST_PAUSE_S * 2 ** (place.num_faults + place.num_disturbances - 1), _LONGEST_PAUSE_S)
         while True:
             await asyncio.sleep(pause_s)
             if self._places.get((place.role, place.station.name)) is not place:

@@ -17,6 +17,7 @@ that is exclusive keeps those below it from being tried. User rules come first:
 from tilewright.space.rules.add_cache_write import AddCacheWrite
 from tilewright.space.rules.add_rfactor import AddRfactor
 from tilewright.space.rules.always_inline import AlwaysInline
+from tilewright.space.rules.bands_of_rows import BandsOfRows
 from tilewright.space.rules.compute_location import ComputeLocation
 from tilewright.space.rules.fuse_columns import FuseColumns
 from tilewright.space.rules.fuse_rows import FuseRows
@@ -34,6 +35,7 @@ __all__ = [
     "AddCacheWrite",
     "AddRfactor",
     "AlwaysInline",
+    "BandsOfRows",
     "ComputeLocation",
     "FuseColumns",
     "FuseRows",
@@ -53,6 +55,7 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     TransformTiles(),
     InlineTiles(),
     StorePadding(),
+    BandsOfRows(),
     AlwaysInline(),
     InlinePadding(),
     ComputeLocation(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tilewright.te.expr import Axis, Binary, Expr, Read, Reduce
 from tilewright.te.index import LinearForms
 from tilewright.te.tensor import Tensor
+from tilewright.te.transform import visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """How a tensor reads data and weights; all dimensions that no window moves along are read at axes."""
+    """How a tensor reads data and weights.
+
+    Dimensions that no window moves along are read at axes; the last ones, of channels, also at a group's channel.
+    """
 
     tensor: Tensor
     data: Read
@@ -39,7 +43,7 @@ class Convolution:
 def find_convolution(tensor: Tensor) -> Convolution | None:
     """The convolution that a tensor is, with stride 1, channels last and a constant as its weights; None if it is none.
 
-    Every axis but those of windows is read as it is, and each axis is in one place of the data at most.
+    Each axis is in one place of the data at most, and in one of the weights.
     """
     body = tensor.body
     if not isinstance(body, Reduce) or body.op != "sum" or not isinstance(body.values[0], Binary):
@@ -70,24 +74,40 @@ def _windows(data: Read) -> tuple[Window, ...]:
 def _is_plain(found: Convolution) -> bool:
     tensor = found.tensor
     moved = {window.dim for window in found.windows}
-    plain = [index for dim, index in enumerate(found.data.indices) if dim not in moved]
-    of_windows = [axis for window in found.windows for axis in (window.output, window.tap)]
-    every: list[Expr] = [*plain, *of_windows]
-    if not all(isinstance(e, Axis) for e in (*plain, *found.weights.indices)) or len(set(every)) != len(every):
+    unmoved = [index for dim, index in enumerate(found.data.indices) if dim not in moved]
+    if not all(isinstance(index, Axis) for index in (*unmoved[:-1], *found.weights.indices[:-1])):
         return False
-    if len(set(found.weights.indices)) != len(found.weights.indices):
+    plain = [axis for index in unmoved for axis in _axes(index)]
+    of_windows = [axis for window in found.windows for axis in (window.output, window.tap)]
+    of_weights = [axis for index in found.weights.indices for axis in _axes(index)]
+    every = [*plain, *of_windows]
+    if len(set(every)) != len(every) or len(set(of_weights)) != len(of_weights):
         return False
     taps = {window.tap for window in found.windows}
     if not taps or not taps.issubset(found.weights.indices) or not taps.isdisjoint(plain):
         return False
-    if any(window.output in found.weights.indices for window in found.windows):
+    if any(window.output in of_weights for window in found.windows) or not set(found.channels) <= {*plain}:
         return False
-    if not set(found.channels) <= {*plain}:
-        return False
-    return _has_channels_last(found) and {*tensor.axes} <= {*every, *found.weights.indices}
+    return _has_channels_last(found) and {*tensor.axes} <= {*every, *of_weights}
+
+
+def _axes(index: Expr) -> list[Axis]:
+    found: list[Axis] = []
+    visit(index, lambda e: found.append(e) if isinstance(e, Axis) else None)
+    return found
 
 
 def _has_channels_last(found: Convolution) -> bool:
     """Whether vectors run along the channels: of the data, of the weights, and of the results."""
-    last, of_weights = found.data.indices[-1], found.weights.indices
-    return last in found.channels and last in of_weights and of_weights[-1] is found.tensor.axes[-1]
+    lane = found.tensor.axes[-1]
+    of_data, of_weights = (_steps(read.indices[-1]) for read in (found.data, found.weights))
+    channels = [axis for axis in found.channels if of_data.get(axis) == 1]
+    is_summed = any(index is axis for axis in channels for index in found.weights.indices)
+    return is_summed and of_weights.get(lane) == 1
+
+
+def _steps(index: Expr) -> dict[Expr, int]:
+    """How far an index moves with each of its axes; nothing where it is not linear."""
+    form = LinearForms().of(index)
+    is_linear = form is not None and form.has_only_variables
+    return {axis: step for axis, step in form.terms.items() if isinstance(axis, Axis)} if form and is_linear else {}

@@ -58,6 +58,7 @@ class _Winograd:
         self.of_products = _new_names("p", len(self.windows), taken)
         self.of_tiles = _new_names("t", len(self.windows), taken)
         self.within = _new_names("d", len(self.windows), taken)
+        self.of_dims = _new_names("i", max(convolution.data.tensor.ndim, convolution.weights.tensor.ndim), taken)
 
     def rewritten(self) -> Rewritten:
         data, weights = self._transformed_data(), self._transformed_weights()
@@ -128,14 +129,16 @@ class _Winograd:
         for window in self.sums:
             extent = window.output.extent + window.tap.extent - 1
             axis_of[window.dim] = Axis("int64", window.output.name, extent, False)
-        axes = []
-        for dim, index in enumerate(self.convolution.data.indices):
-            if dim in axis_of:
-                axes.append(axis_of[dim])
-            else:
-                assert isinstance(index, Axis), "a convolution is read at axes and windows"
-                axes.append(_new_axis(index))
+        indices = self.convolution.data.indices
+        axes = [axis_of[d] if d in axis_of else self._whole(self.convolution.data, d) for d in range(len(indices))]
         return axes[:-1], axes[-1]
+
+    def _whole(self, read: Read, dim: int) -> Axis:
+        """A new axis for a dimension that is read at an axis, or for all of one that is not, as channels of groups."""
+        index = read.indices[dim]
+        if isinstance(index, Axis):
+            return _new_axis(index)
+        return Axis("int64", self.of_dims[dim], read.tensor.shape[dim], False)
 
     # --- the weights ----------------------------------------------------------------------------------------------
 
@@ -144,11 +147,7 @@ class _Winograd:
         source = self.convolution.weights
         made: list[Tensor] = []
         for n in range(len(self.taps)):
-            rest = {
-                index: _new_axis(index)
-                for index in source.indices
-                if isinstance(index, Axis) and index not in self.taps
-            }
+            rest = {dim: self._whole(source, dim) for dim, index in enumerate(source.indices) if index not in self.taps}
             inner = [*self._products(0, n + 1), *map(_new_axis, self.taps[n + 1 :])]
             after = list(rest.values())
             element = partial(_at, made[-1], [], after) if made else partial(self._weight, rest)
@@ -157,12 +156,11 @@ class _Winograd:
             made.append(_tensor(f"{self.name}.weights{n}", (*inner, *after), body))
         return tuple(made)
 
-    def _weight(self, rest: dict[Axis, Axis], taps: Sequence[Expr]) -> Expr:
+    def _weight(self, rest: dict[int, Axis], taps: Sequence[Expr]) -> Expr:
         source = self.convolution.weights
-        values: dict[Var, Expr] = dict(zip(self.taps, taps, strict=True))
-        values.update(rest.items())
-        plain = Read(source.dtype, source.tensor, tuple(substitute(index, values) for index in source.indices))
-        return cast(plain, "float64")
+        place: dict[Expr, Expr] = dict(zip(self.taps, taps, strict=True))
+        indices = tuple(rest[dim] if dim in rest else place[index] for dim, index in enumerate(source.indices))
+        return cast(Read(source.dtype, source.tensor, indices), "float64")
 
     # --- the products and the results -----------------------------------------------------------------------------
 
@@ -176,16 +174,16 @@ class _Winograd:
         axes = self._result_axes()
         over = (*(window.tap for window in self.sums), *convolution.channels)
         summed = {axis: Axis("int64", axis.name, axis.extent, True) for axis in over}
-        value_of: dict[Expr, Expr] = dict(zip(convolution.tensor.axes, axes, strict=True))
+        value_of: dict[Var, Expr] = dict(zip(convolution.tensor.axes, axes, strict=True))
         value_of.update(summed.items())
         position_of = {window.dim: value_of[window.output] for window in self.windows}
         for window in self.sums:
             position_of[window.dim] = binary("add", value_of[window.output], value_of[window.tap])
         of_data = [
-            position_of[dim] if dim in position_of else value_of[index]
+            position_of[dim] if dim in position_of else substitute(index, value_of)
             for dim, index in enumerate(convolution.data.indices)
         ]
-        of_weights = [value_of[index] for index in convolution.weights.indices if index not in self.taps]
+        of_weights = [substitute(e, value_of) for e in convolution.weights.indices if e not in self.taps]
         value = binary("mul", _at(data, [], of_data, products), _at(weights, [], of_weights, products))
         body = Reduce(value.dtype, "sum", (value,), tuple(summed.values()))
         return _tensor(f"{self.name}.product", (*products, *axes), body)
