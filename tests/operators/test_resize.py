@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 from tests.operators.nodes import reference
 from tilewright import te
+from tilewright.network import InferenceSession
 from tilewright.operators import Call, Node, NotCompilableError, express
 from tilewright.testing.operators import run_operator
 
@@ -115,3 +118,11 @@ def test_modes_that_do_not_exist_are_not_compiled() -> None:
     for attributes in [*wrong, {"coordinate_transformation_mode": "mine"}]:
         with pytest.raises(NotCompilableError):
             run_operator("Resize", X, NO_ROI, np.array([1, 1, 2, 2], np.float32), **attributes)
+
+
+def test_a_scale_that_is_rounded_down_gives_the_size_it_was_made_from() -> None:
+    """As exporters write sizes for old opsets: 18/11 as a float is less than that."""
+    text = """<ir_version: 8, opset_import: ["" : 13]> net (float[1, 1, 11] x) => (y)
+        <float[3] s = {1, 1, 1.6363636}> { y = Resize <mode = "linear"> (x, , s) }"""
+    (y,) = InferenceSession(onnx.parser.parse_model(text)).run(None, {"x": np.ones((1, 1, 11), np.float32)})
+    assert y.shape == (1, 1, 18)

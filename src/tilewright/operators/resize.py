@@ -89,7 +89,7 @@ def upsample(call: Call) -> Tensor:
     found = []
     for axis, scale in enumerate(_checked_scales(scales)):
         factor = Fraction(scale)
-        output = math.floor(factor * X.shape[axis])
+        output = _scaled_size(scale, X.shape[axis])
         check_not_empty(call, (output,))
         found.append(Coordinate(axis, X.shape[axis], output, factor, 1 / factor, Fraction(0), False))
     return _resized(call, call.attribute("mode", "nearest"), [c for c in found if c.scale != 1], "floor")
@@ -148,7 +148,7 @@ def _scales_and_outputs(call: Call, axes: Sequence[int], is_exact: bool) -> tupl
     if scales is not None and scales.size:
         check_lengths(call, len(axes), list(scales.reshape(-1)))
         numbers = _checked_scales(scales)
-        outputs = [math.floor(number * size) for number, size in zip(numbers, shape, strict=True)]
+        outputs = [_scaled_size(number, size) for number, size in zip(numbers, shape, strict=True)]
         return [Fraction(number) if is_exact else _simple(number) for number in numbers], outputs
     sizes = call.value(3)
     if sizes is None:
@@ -161,6 +161,11 @@ def _scales_and_outputs(call: Call, axes: Sequence[int], is_exact: bool) -> tupl
         return ratios, outputs
     scale = min(ratios) if policy == "not_larger" else max(ratios)
     return [scale] * len(axes), [math.floor(scale * size + Fraction(1, 2)) for size in shape]
+
+
+def _scaled_size(scale: float, size: int) -> int:
+    """Rounded as floats are before the rest is cut off: the float nearest to 18/11 makes 18 of 11, and not 17."""
+    return math.floor(np.float32(scale) * np.float32(size))
 
 
 def _checked_scales(scales: npt.NDArray[np.generic]) -> list[float]:
