@@ -263,3 +263,11 @@ def test_a_node_that_does_not_fit_is_refused_by_name() -> None:
         load("FusedConv", [(1, 3, 5, 5), (4, 3, 3, 3)], activation="Swirl")
     with pytest.raises(UnsupportedOperatorError, match="no operator BeamSearch of domain com.microsoft"):
         load("BeamSearch", [(1, 3)])
+
+
+def test_a_version_that_is_no_version_is_no_matter_for_a_domain_without_versions() -> None:
+    """Found by changed files: onnx is asked for operators of a version that does not fit in 32 bits."""
+    gelu = onnx.helper.make_node("Gelu", ["x"], ["y"], domain=CONTRIB)
+    opsets = [OPSETS[0], onnx.helper.make_opsetid(CONTRIB, 2**40)]
+    imported = load_model(model([gelu], [tensor("x", [3])], ["y"], opset_imports=opsets))
+    assert [op.op for op in imported.nodes if op.op != "Identity"] == ["Gelu"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.codegen.builder import Value
-from tilewright.codegen.statements import FunctionWriter, ModuleText, ParallelBody
+from tilewright.codegen.module_text import ModuleText, ParallelBody
+from tilewright.codegen.statements import FunctionWriter
 from tilewright.ir import LoopNest, Module
 from tilewright.target import Target
 

@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 
 from tilewright.codegen.binary import KernelBinary
 from tilewright.codegen.module import generate
+from tilewright.codegen.module_text import ParallelBody
 from tilewright.codegen.native import compile_object
-from tilewright.codegen.statements import ParallelBody
 from tilewright.ir import For, lower
 from tilewright.schedule import Schedule
 from tilewright.target import Target

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from tilewright.codegen.arithmetic import combine, combine_indexed, reduce_lanes, reduce_lanes_indexed
 from tilewright.codegen.broadcasts import Apart, StraightCode, factors, is_uniform
@@ -13,6 +11,7 @@ from tilewright.codegen.collapse import collapse
 from tilewright.codegen.convert import compute_dtype
 from tilewright.codegen.dot import dot4
 from tilewright.codegen.frame import Frame
+from tilewright.codegen.module_text import ModuleText, ParallelBody
 from tilewright.codegen.transpose import TransposedCopy, find_transposed_copy, transpose
 from tilewright.codegen.values import Values
 from tilewright.errors import CodegenError
@@ -30,54 +29,13 @@ from tilewright.ir import (
     written_buffers,
 )
 from tilewright.schedule import MAX_STATEMENTS, PARALLEL, UNROLL, VECTORIZE, identity
-from tilewright.target import Target
 from tilewright.te import DOT4, DTYPES, Binary, Const, Expr, Select, Var, is_float
 from tilewright.te.index import Interval
-
-if TYPE_CHECKING:
-    from tilewright.codegen.reuse import CodeShelf
 
 # Of all statements. Programs of the search space have at most about 3,500 statements and 24,000 instructions.
 MAX_INSTRUCTIONS = 40_000
 # Pointers to one buffer: each takes a register of its own.
 _MOST_POINTERS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ParallelBody:
-    """The body of a parallel loop as a function, which threads run, and the intrinsics that it calls."""
-
-    name: str
-    text: str
-    declarations: Mapping[str, str]
-    num_statements: int
-    scratch_bytes: int
-
-    @property
-    def declaration(self) -> str:
-        return f'declare void @"{self.name}"(ptr, i64, i64)'
-
-    def as_module(self) -> str:
-        """A module of its own, whose function others can call."""
-        function = self.text.replace("define internal ", "define ", 1)
-        return "\n\n".join([function, *self.declarations.values()]) + "\n"
-
-
-@dataclass(slots=True)
-class ModuleText:
-    """The functions of a module as they are written."""
-
-    target: Target
-    num_threads: int
-    shelf: CodeShelf | None = None
-    declarations: dict[str, str] = field(default_factory=dict)
-    bodies: list[ParallelBody] = field(default_factory=list)
-    entries: list[str] = field(default_factory=list)
-    num_statements: int = 0
-
-    def add(self, body: ParallelBody) -> None:
-        self.bodies.append(body)
-        self.declarations.update(body.declarations)
 
 
 def summands(e: Expr) -> tuple[Expr, ...]:
@@ -380,19 +338,12 @@ class FunctionWriter:
         shelf = self.module.shelf
         if shelf is None or any(isinstance(inner, For) and inner.kind == PARALLEL for inner in statements(loop.body)):
             return closure._body(loop, captured)
-        is_new = False
-
-        def write() -> ParallelBody:
-            nonlocal is_new
-            is_new = True
-            return closure._body(loop, captured)
-
+        num_before = self.module.num_statements
         known = [closure.frame.bindings.get(var) for var in used_variables(loop.body)]
         has_pointer = [buffer in closure.memory.pointers for buffer in used_buffers(loop.body)]
         ranges = list(closure.frame.ranges.values())
-        body = shelf.body(loop, (closure.name, known, has_pointer, ranges), write)
-        if not is_new:
-            self.module.num_statements += body.num_statements
+        body = shelf.body(loop, (closure.name, known, has_pointer, ranges), lambda: closure._body(loop, captured))
+        self.module.num_statements = num_before + body.num_statements
         return body
 
     def _body(self, loop: For, captured: list[Value]) -> ParallelBody:

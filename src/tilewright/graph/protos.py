@@ -42,14 +42,15 @@ def normal_domain(domain: str) -> str:
 
 def schema_of(node: Node) -> OpSchema | None:
     """What ONNX says of this operator in the version that the node asks for."""
-    return _schema(node.op, node.opset, node.domain)
+    return find_schema(node.op, node.opset, node.domain)
 
 
 @lru_cache(maxsize=1 << 12)
-def _schema(op: str, opset: int, domain: str) -> OpSchema | None:
+def find_schema(op: str, opset: int, domain: str) -> OpSchema | None:
+    """What ONNX says of an operator in a version of its domain, if it has it."""
     try:
         return get_schema(op, opset, domain)
-    except SchemaError:
+    except (SchemaError, TypeError):  # a version that is no 32-bit number has no operators either
         return None
 
 

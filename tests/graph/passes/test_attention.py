@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -74,6 +76,35 @@ def test_attention_is_one_kernel_that_computes_the_same(proto: ModelProto) -> No
     found = InferenceSession(compile_network(proto, threads=2)).run(None, inputs)
     for value, expected in zip(found, reference(proto, inputs).values(), strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_causal", [0, 1])
+def test_the_operator_of_onnx_is_fused(is_causal: int) -> None:
+    """Its rows that see nothing are zeros, which is said after the product."""
+    sizes = "float[1, 2, 160, 16]"
+    text = f"({sizes} q, {sizes} k, {sizes} v) => (y) {{ y = Attention<is_causal = {is_causal}>(q, k, v) }}"
+    proto = model(text, opset=23)
+    graph = run(proto)
+    assert ops(graph)[-2:] == [FUSED, "Where"]
+    assert partition(graph).kernels[-1].task.name.endswith("softmaxmatmul_where")
+
+
+def test_rows_that_see_nothing_are_zeros() -> None:
+    text = """(float[2, 160, 16] q, float[2, 16, 160] k, float[2, 160, 16] v, bool[160, 1] blind) => (y) {
+        s = MatMul(q, k) p = Softmax<axis = -1>(s) zero = Constant<value_float = 0.0>()
+        safe = Where(blind, zero, p) y = MatMul(safe, v)
+    }"""
+    proto = model(text)
+    assert FUSED in ops(optimize(load_model(proto)))
+    rng = np.random.default_rng(0)
+    inputs: dict[str, Any] = {
+        name: rng.standard_normal(shape).astype(np.float32)
+        for name, shape in {"q": (2, 160, 16), "k": (2, 16, 160), "v": (2, 160, 16)}.items()
+    }
+    inputs["blind"] = rng.random((160, 1)) < 0.3
+    (found,) = InferenceSession(compile_network(proto, threads=1)).run(None, inputs)
+    np.testing.assert_allclose(found, reference(proto, inputs)["y"], rtol=1e-4, atol=1e-5)
+    assert not found[:, inputs["blind"][:, 0]].any()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from tilewright.codegen import Entry, KernelBinary
@@ -86,7 +87,7 @@ def _with_kernel(llvm_ir: str) -> Compiler:
     return compile_candidate
 
 
-def _with_action(act: Callable[[], NoReturn]) -> Compiler:
+def _with_action(act: Callable[[], object]) -> Compiler:
     def compile_candidate(task: Task, trace: Trace, target: Target, threads: int) -> KernelBinary:
         if not trace.steps:
             act()
@@ -103,6 +104,13 @@ def _sleep() -> NoReturn:
 def _kill_itself() -> NoReturn:
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("unreachable")
+
+
+def _kill_itself_once() -> None:
+    path = Path(os.environ["TILEWRIGHT_TEST_ONCE"])
+    if not path.exists():
+        path.touch()
+        _kill_itself()
 
 
 def _die_with_words() -> NoReturn:
@@ -127,6 +135,7 @@ fails = _with_kernel(FAILS)
 spoils_its_input_slowly = _with_kernel(SPOILS_ITS_INPUT_SLOWLY)
 hangs = _with_action(_sleep)
 is_killed = _with_action(_kill_itself)
+is_killed_once = _with_action(_kill_itself_once)
 dies_with_words = _with_action(_die_with_words)
 rejects = _with_action(_reject)
 makes_a_mistake = _with_action(_make_a_mistake)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +89,30 @@ def test_a_runner_killed_between_trials_costs_nothing() -> None:
         results = measure(m, [good(8), good(16), good(32)], on_result=kill_workers)
         again = measure(m, [good(64)])  # the builders were killed too
     assert [r.status for r in results + again] == ["OK"] * 4
+
+
+def test_a_builder_that_is_killed_once_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_TEST_ONCE", str(tmp_path / "killed"))
+    with measurer("is_killed_once") as m:
+        assert [r.status for r in measure(m, [BAD, good(8)])] == ["OK", "OK"]
+    assert (tmp_path / "killed").exists()
+
+
+def test_a_kernel_whose_runner_is_killed_has_another_try() -> None:
+    before = children(os.getpid())
+    with measurer("loops_for_ever", run_timeout_s=1) as m:
+        (server,) = set(children(os.getpid())) - set(before)
+
+        def kill_workers() -> None:
+            time.sleep(0.4)
+            for pid in descendants(server):
+                os.kill(pid, signal.SIGKILL)
+
+        killing = threading.Thread(target=kill_workers)
+        killing.start()
+        (result,) = measure(m, [BAD])
+        killing.join()
+    assert result.status == "RUN_TIMEOUT"
 
 
 @pytest.mark.parametrize("whom", ["its workers", "the server"])

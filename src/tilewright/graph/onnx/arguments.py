@@ -11,12 +11,12 @@ from functools import cache
 from typing import NamedTuple
 
 from onnx import AttributeProto, NodeProto
-from onnx.defs import OpSchema, SchemaError, get_schema
+from onnx.defs import OpSchema, get_schema
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.graph.contrib import is_contrib
 from tilewright.graph.onnx.quantized_product import quantized_schema
-from tilewright.graph.protos import normal_domain, subgraphs
+from tilewright.graph.protos import find_schema, normal_domain, subgraphs
 
 _VARIADIC = OpSchema.FormalParameterOption.Variadic
 _SINGLE = OpSchema.FormalParameterOption.Single
@@ -56,7 +56,7 @@ def _schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema | None:
     """What ONNX says of the operator in the version that the model asks for; None for one of onnxruntime's."""
     domain = normal_domain(node.domain)
     opset = opsets.get(domain, 1)
-    schema = _known_schema(node.op_type, opset, domain)
+    schema = find_schema(node.op_type, opset, domain)
     if schema is None and is_contrib(domain, node.op_type) and any(node.output):
         return None
     if schema is None:
@@ -72,14 +72,6 @@ def _schema(node: NodeProto, opsets: Mapping[str, int]) -> OpSchema | None:
             f"export the model again with the operator that took its place"
         )
     return schema
-
-
-@cache
-def _known_schema(op: str, opset: int, domain: str) -> OpSchema | None:
-    try:
-        return get_schema(op, opset, domain)
-    except (SchemaError, TypeError):  # a version that is no 32-bit number has no operators either
-        return None
 
 
 def _check_inputs(node: NodeProto, schema: OpSchema) -> None:

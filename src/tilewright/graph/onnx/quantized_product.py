@@ -88,6 +88,7 @@ def quantized_product(node: Node, types: Types, constants: Constants) -> Quantiz
             node, f"K and N are at least 1 and block_size is 16, 32, 64, ...; got {depth}, {columns}, {block}"
         )
     known = types[data]
+    assert known is not None, "is_quantized_product"
     if not known.shape or known.shape[-1] != depth:
         raise _misfit(node, f"the last axis of A is K = {depth} long, got the shape {list(known.shape)}")
     num_blocks, num_bytes = -(-depth // block), block * bits // 8

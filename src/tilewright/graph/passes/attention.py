@@ -31,14 +31,31 @@ def fuse_attention(graph: Graph) -> Graph:
         return graph
     editor = TracingEditor(graph)
     for node in editor:
-        softmax = editor.sole_producer(node.inputs[0]) if _is(node, "MatMul") else None
+        weights = editor.sole_producer(node.inputs[0]) if _is(node, "MatMul") else None
+        blank = weights if weights is not None and _blanks_rows(editor, weights) else None
+        softmax = weights if blank is None else editor.sole_producer(blank.inputs[2])
         if softmax is None or not _is(softmax, "Softmax") or not _is_attention(editor, softmax, node):
             editor.keep(node)
             continue
+        output, known = node.outputs[0], editor.type(node.outputs[0])
+        result = output if blank is None else editor.value(known, output)
         operands = [softmax.inputs[0], node.inputs[1]]
-        known = editor.type(node.outputs[0])
-        editor.add(ATTENTION, operands, known, like=node, output=node.outputs[0], domain=OWN)
+        editor.add(ATTENTION, operands, known, like=node, output=result, domain=OWN)
+        if blank is not None:
+            editor.add("Where", [*blank.inputs[:2], result], known, like=blank, output=output)
     return editor.finish()
+
+
+def _blanks_rows(editor: TracingEditor, node: Node) -> bool:
+    """Whether a Where makes zeros of whole rows, as ONNX's Attention does of those that see nothing.
+
+    The product of such a row is zero, so that this can be done after it.
+    """
+    if not _is(node, "Where"):
+        return False
+    condition, zero = editor.types.get(node.inputs[0]), editor.constants.get(node.inputs[1])
+    is_of_rows = condition is not None and condition.shape[-1:] == (1,)
+    return is_of_rows and zero is not None and zero.size == 1 and not zero.item()
 
 
 def _is(node: Node, op: str) -> bool:

@@ -46,20 +46,21 @@ class LocalBuilder:
         """Each trace's index and what became of it, in the order in which they are done."""
         self._turn_to(task)
         waiting = deque(range(len(traces)))
-        was_stuck: set[int] = set()
+        had_no_chance: set[int] = set()  # once: their builders were stopped or killed
         while waiting or self._busy:
             while waiting and len(self._busy) < self._num_builders:
                 self._give(waiting.popleft(), traces)
             for connection in wait(list(self._busy), self._time_left_s()):
                 assert isinstance(connection, Connection)
-                index, answer = self._take(connection)
-                if answer is None:
+                index, answer, is_killed = self._take(connection)
+                if answer is None or (is_killed and index not in had_no_chance):
+                    had_no_chance |= {index} if is_killed else set()
                     waiting.appendleft(index)
                 else:
                     yield index, answer
             for index, answer, is_stuck in self._stop_late_ones():
-                if is_stuck and index not in was_stuck:  # once more, with a new builder
-                    was_stuck.add(index)
+                if is_stuck and index not in had_no_chance:  # once more, with a new builder
+                    had_no_chance.add(index)
                     waiting.appendleft(index)
                     self._end_idle_ones()
                 else:
@@ -95,22 +96,23 @@ class LocalBuilder:
             self._busy[worker.connection] = (worker, _Job(index, Effort.of(worker)))
             return
 
-    def _take(self, connection: Connection) -> tuple[int, Built | Measurement | None]:
-        """The answer of a builder that has one; None if it went down with the fork server."""
+    def _take(self, connection: Connection) -> tuple[int, Built | Measurement | None, bool]:
+        """The answer of a builder that has one, or None if the fork server took it down; and whether it was killed."""
         worker, job = self._busy.pop(connection)
         try:
             answer: BuildAnswer = worker.receive()
         except WorkerLostError:
             death = self._server.end(worker)
             if death is None:
-                return job.index, None
+                return job.index, None, False
             error = f"the builder died {death} while it compiled this candidate"
-            return job.index, Measurement(BUILD_ERROR, error=error, build_s=time.monotonic() - job.start_s)
+            failed = Measurement(BUILD_ERROR, error=error, build_s=time.monotonic() - job.start_s)
+            return job.index, failed, death.is_killed
         if answer.ends_worker:
             self._server.end(worker)
         else:
             self._idle.append(worker)
-        return job.index, answer.outcome
+        return job.index, answer.outcome, False
 
     def _time_left_s(self) -> float:
         first_s = min(job.start_s for _, job in self._busy.values())

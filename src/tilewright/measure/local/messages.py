@@ -49,6 +49,11 @@ class Death:
     exit_code: int
     last_words: str
 
+    @property
+    def is_killed(self) -> bool:
+        """Whether something else ended it: no candidate crashes so, though one may have taken all memory."""
+        return self.exit_code == -signal.SIGKILL
+
     def __str__(self) -> str:
         code = self.exit_code
         cause = f"of {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"

@@ -25,7 +25,7 @@ class LocalRunner:
         self._setup: Setup | None = None
         self._worker: Worker | None = None
         self._is_fresh = True  # has not run a candidate yet
-        self._is_stuck = False  # the last one that took too long did not run
+        self._had_no_chance = False  # of the last one that failed the process was stopped, or killed
 
     @property
     def pid(self) -> int | None:
@@ -60,14 +60,15 @@ class LocalRunner:
 
         One that writes where it should not may spoil the process for those that run after it: only a failure in a
         process that has run nothing else is the candidate's own. So is one that ran all the time that it had, but not
-        one of a process that was stopped, or did not get a core: that one is tried again, once.
+        one of a process that was stopped or killed, or did not get a core: that one is tried again, once.
         """
-        was_stuck = False
+        is_tried_again = False
         while True:
             is_fresh = self._worker is None or self._is_fresh
+            self._had_no_chance = False
             measurement = self._run_once(job, build_s)
-            if measurement.status == RUN_TIMEOUT and self._is_stuck and not was_stuck:
-                was_stuck = True
+            if self._had_no_chance and not is_tried_again:
+                is_tried_again = True
                 continue
             if measurement.status not in (RUN_ERROR, WRONG_RESULT):
                 return measurement
@@ -81,7 +82,7 @@ class LocalRunner:
         since = Effort.of(worker)
         try:
             if not worker.connection.poll(deadline_s):
-                self._is_stuck = since.is_stuck
+                self._had_no_chance = since.is_stuck
                 self.reset()
                 error = f"running took longer than {deadline_s:.3g} s (see run_timeout_s); the runner was stopped"
                 return Measurement(RUN_TIMEOUT, error=error, build_s=build_s)
@@ -91,6 +92,7 @@ class LocalRunner:
             self._worker = None
             if death is None:  # with the fork server; no candidate did that
                 return self._run_once(job, build_s)
+            self._had_no_chance = death.is_killed
             error = f"the runner died {death} while it ran this candidate"
             return Measurement(RUN_ERROR, error=error, build_s=build_s)
         return _judged(answer, build_s)

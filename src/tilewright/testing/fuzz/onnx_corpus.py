@@ -60,6 +60,20 @@ _TEXTS = (
     { q = QuantizeLinear(x, s, z) p = QLinearMatMul(q, s, z, w, s, zw, s, z) y = DequantizeLinear(p, s, z) }""",
     """<ir_version: 8, opset_import: ["" : 11]> resized (float[1,1,4,4] x) => (y)
     <float[4] s = {1., 1., 2., 2.}> { y = Resize <mode = "linear"> (x, , s) }""",
+    """<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]> fused (float[1,3,8,8] x, float[2,4,8] h) => (y, z)
+    <int64[4] k = {4, 3, 3, 3}, float[8] g = {1., 2., 3., 4., 5., 6., 7., 8.}>
+    { w = ConstantOfShape <value = float[1] {0.5}> (k) c = com.microsoft.FusedConv <activation = "Relu"> (x, w)
+      t = com.microsoft.FusedMatMul <transB = 1, alpha = 0.5> (h, h) u = MatMul(t, h)
+      l, , , v = com.microsoft.SkipLayerNormalization(u, h, g) n = LayerNormalization(v, g)
+      y = com.microsoft.BiasGelu(n, g) z = com.microsoft.QuickGelu(c) }""",
+    """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> attention
+    (float[2,3,4] x, float[4,12] w, float[12] b, int32[2] m, int64[1] p, float[5,1] c, float[5,1] s, uint8[2,1,2] n)
+    => (y, z, q) <float[2] scales = {0.5, 0.25}, float scale = {0.1}, uint8 zero = {3}>
+    { a = com.microsoft.Attention <num_heads = 2> (x, w, b, m)
+      t = com.microsoft.MultiHeadAttention <num_heads = 2> (a, x, x)
+      r = com.microsoft.RotaryEmbedding <num_heads = 2> (t, p, c, s)
+      y = com.microsoft.MatMulNBits <K = 4, N = 2, bits = 4, block_size = 4> (r, n, scales)
+      z = QuantizeLinear(y, scale, zero) q = com.microsoft.QLinearAdd(z, scale, zero, z, scale, zero, scale, zero) }""",
     """<ir_version: 8, opset_import: ["" : 17]> twice (float[3] x) => (y, y, x) { t = Neg(x) y = Identity(t) }""",
 )
 

@@ -1,0 +1,49 @@
+"""The functions of a module as text, before they are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tilewright.target import Target
+
+if TYPE_CHECKING:
+    from tilewright.codegen.reuse import CodeShelf
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelBody:
+    """The body of a parallel loop as a function, which threads run, and the intrinsics that it calls."""
+
+    name: str
+    text: str
+    declarations: Mapping[str, str]
+    num_statements: int
+    scratch_bytes: int
+
+    @property
+    def declaration(self) -> str:
+        return f'declare void @"{self.name}"(ptr, i64, i64)'
+
+    def as_module(self) -> str:
+        """A module of its own, whose function others can call."""
+        function = self.text.replace("define internal ", "define ", 1)
+        return "\n\n".join([function, *self.declarations.values()]) + "\n"
+
+
+@dataclass(slots=True)
+class ModuleText:
+    """The functions of a module as they are written."""
+
+    target: Target
+    num_threads: int
+    shelf: CodeShelf | None = None
+    declarations: dict[str, str] = field(default_factory=dict)
+    bodies: list[ParallelBody] = field(default_factory=list)
+    entries: list[str] = field(default_factory=list)
+    num_statements: int = 0
+
+    def add(self, body: ParallelBody) -> None:
+        self.bodies.append(body)
+        self.declarations.update(body.declarations)
