@@ -184,6 +184,8 @@ class Station:
         except TilewrightError:
             self._renew_runners()
             raise
+        if self._spec.emulator:
+            runner.reset()  # no files are left when the machine leaves
         if reason := contention.reason():
             raise _DisturbedError(reason)
         return found
