@@ -28,6 +28,7 @@ from tilewright.space.rules.multi_level_tiling_with_fusion import MultiLevelTili
 from tilewright.space.rules.rule import Rule
 from tilewright.space.rules.skip_stage import SkipStage
 from tilewright.space.rules.sums_in_lanes import SumsInLanes
+from tilewright.space.rules.transform_bands import TransformBands
 from tilewright.space.rules.transform_tiles import InlineTiles, StorePadding, TransformTiles
 
 __all__ = [
@@ -48,10 +49,12 @@ __all__ = [
     "SkipStage",
     "StorePadding",
     "SumsInLanes",
+    "TransformBands",
     "TransformTiles",
 ]
 
 DEFAULT_RULES: tuple[Rule, ...] = (
+    TransformBands(),
     TransformTiles(),
     InlineTiles(),
     StorePadding(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.schedule import Stage, Step
 from tilewright.schedule.steps import ComputeAtStep, ComputeInlineStep, ReorderStep, UnrollStep, VectorizeStep
 from tilewright.space.analysis import choice_of, feeds_choices, is_padding, is_untouched
@@ -41,7 +43,7 @@ class StorePadding(Rule):
         return is_padding(stage) and feeds_choices(state.schedule, stage)
 
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
-        source = _only_source(state, stage)
+        source = only_source(state, stage)
         is_double = source is not None and is_padding(source)
         return [state.add(ComputeInlineStep(source.name))] if source is not None and is_double else [state]
 
@@ -59,39 +61,52 @@ class TransformTiles(Rule):
         return choice_of(stage) is not None and is_untouched(stage)
 
     def apply(self, state: SketchState, stage: Stage) -> list[SketchState]:
-        before = _transforms_before(state, stage)
-        inner = _axes_within(stage, before)
-        *outer, lane = [axis for axis in stage.axes if axis not in inner]
-        tile, lanes = f"{lane.name}.0", f"{lane.name}.1"
-        names = [axis.name for axis in inner]
+        outer = tiles_of(state, stage)
+        on_threads = _on_threads(stage.name, outer, state.options.threads)
+        return [write_out(state, stage, [axis.name for axis in outer], on_threads)]
+
+
+def tiles_of(state: SketchState, stage: Stage) -> list[Axis]:
+    """The axes around the formulas of a transform, without that of the vectors: a tile for each place of them."""
+    inner = _axes_within(stage, transforms_before(state, stage))
+    return [axis for axis in stage.axes if axis not in inner][:-1]
+
+
+def write_out(state: SketchState, stage: Stage, outer: list[str], on_threads: Sequence[Step] = ()) -> SketchState:
+    """The formulas of a transform written out inside the `outer` loops, and the transforms before it in there."""
+    before = transforms_before(state, stage)
+    inner = _axes_within(stage, before)
+    lane = next(axis for axis in reversed(stage.axes) if axis not in inner)
+    tile, lanes = f"{lane.name}.0", f"{lane.name}.1"
+    names = [axis.name for axis in inner]
+    state = state.add(
+        open_split(stage.name, lane.name, Decision(lane_knob(stage, lane, state.options))),
+        ReorderStep(stage.name, (*outer, tile, *names, lanes)),
+        *(UnrollStep(stage.name, name) for name in names),
+        VectorizeStep(stage.name, lanes),
+        *on_threads,
+    )
+    for producer in before:
         state = state.add(
-            open_split(stage.name, lane.name, Decision(lane_knob(stage, lane, state.options))),
-            ReorderStep(stage.name, (*(axis.name for axis in outer), tile, *names, lanes)),
-            *(UnrollStep(stage.name, name) for name in names),
-            VectorizeStep(stage.name, lanes),
-            *_on_threads(stage.name, outer, state.options.threads),
+            ComputeAtStep(producer.name, stage.name, tile),
+            *(UnrollStep(producer.name, loop.name) for loop in producer.leaves[:-1]),
+            VectorizeStep(producer.name, producer.leaves[-1].name),
+            done=[producer.name],
         )
-        for producer in before:
-            state = state.add(
-                ComputeAtStep(producer.name, stage.name, tile),
-                *(UnrollStep(producer.name, loop.name) for loop in producer.leaves[:-1]),
-                VectorizeStep(producer.name, producer.leaves[-1].name),
-                done=[producer.name],
-            )
-        return [state]
+    return state
 
 
-def _transforms_before(state: SketchState, stage: Stage) -> list[Stage]:
+def transforms_before(state: SketchState, stage: Stage) -> list[Stage]:
     """The stages of this kind from which the stage is made, one after the other, the nearest first."""
     found: list[Stage] = []
     while True:
-        source = _only_source(state, found[-1] if found else stage)
+        source = only_source(state, found[-1] if found else stage)
         if source is None or choice_of(source) is None:
             return found
         found.append(source)
 
 
-def _only_source(state: SketchState, stage: Stage) -> Stage | None:
+def only_source(state: SketchState, stage: Stage) -> Stage | None:
     """The one stage that this one reads, if it is computed, and for this one alone."""
     names = {read.tensor.name for read in stage.reads}
     source = state.stage(names.pop()) if len(names) == 1 else None
