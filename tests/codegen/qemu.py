@@ -51,7 +51,7 @@ def run_under_qemu(
         _run(compiler, "-O1", "-Wall", "-static", f"-DKERNEL={symbol}", f"-I{_RUNTIME_HEADERS}", "-o", str(program),
              str(_MAIN), str(folder / "kernel.o"))  # fmt: skip
         cpu = ["-cpu", _EMULATED_CPU[arch]] if arch in _EMULATED_CPU else []
-        _run(emulator, *cpu, str(program), str(folder / "input"), str(folder / "output"), "0")
+        _run(emulator, *cpu, str(program), str(folder / "input"), str(folder / "output"), "0", "0")
         data = (folder / "output").read_bytes()
     offset = sum(array.nbytes for array in inputs)
     results: list[Array] = []

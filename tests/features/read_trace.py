@@ -24,6 +24,11 @@ def read_trace(task: Task, trace: Trace) -> list[tuple[str, list[str], list[int]
         read.append((step.name, read_names(schedule, stages, step), read_numbers(extents, step)))
         before = set(schedule.stages)
         schedule.apply(step)
+        if step.name == "algorithm":
+            made = set(schedule.stages) - before
+            stages |= {new: stages[step.stage] + new.removeprefix(step.stage) for new in made}
+            extents = {key: extent for key, extent in extents.items() if key[0] != step.stage}  # it sums up others now
+            continue
         for new in set(schedule.stages) - before:
             name = f"{stages[step.stage]}.{kinds[step.name]}"
             same = sum(known == name or known.rstrip("0123456789") == name for known in stages.values())
@@ -36,6 +41,8 @@ def read_names(schedule: Schedule, stages: dict[str, str], step: Step) -> list[s
     given: list[Any] = step.arguments()
     if step.name == "compute_at":
         return [*names, stages[given[0]], canonical_loop(schedule[given[0]], given[1])]
+    if step.name == "algorithm":
+        return [*names, *given]
     if step.name in ("cache_read", "pack"):
         return [*names, *(stages[name] for name in given if isinstance(name, str))]
     return [*names, *(canonical_loop(schedule[step.stage], name) for name in given if isinstance(name, str))]

@@ -147,6 +147,7 @@ class _Language:
         stage = self.schedule[step.stage]
         if isinstance(step, AlgorithmStep):
             self._name_stages_of(step)
+            self._learn_axes(stage)  # which sums up something else now
         if type(step) in _COPIES:
             self._name_copy(step)
             self._learn_axes(stage)
