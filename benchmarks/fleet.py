@@ -153,7 +153,10 @@ def keep_busy(measurer: Measurer, num_devices: int, seconds: float) -> float:
 
 
 def overhead(rounds: int) -> Overhead:
-    """The same batches on the fleet and on the measurer of this machine, in turns; the median of the rates."""
+    """The same batches on the fleet and on the measurer of this machine, in turns; the median of the rates.
+
+    Each round has programs of its own: the measurer of this machine does not build again what it has built lately.
+    """
     print("one real device", file=sys.stderr, flush=True)
     rates: dict[str, list[float]] = {"fleet": [], "local": []}
     with (
@@ -161,8 +164,11 @@ def overhead(rounds: int) -> Overhead:
         Fleet(str(cluster.address)) as fleet,
         closing(LocalMeasurer(fleet.target, fleet.threads)) as local,
     ):
-        batch = Batch(workloads.parse(_WORKLOAD), _programs(4 * _BATCH, fleet.target), best_latency_s=1e-4)
-        for _ in range(rounds + 1):
+        task = workloads.parse(_WORKLOAD)
+        num_programs = 4 * _BATCH
+        programs = _programs((rounds + 1) * num_programs, fleet.target)
+        for start in range(0, len(programs), num_programs):
+            batch = Batch(task, programs[start : start + num_programs], best_latency_s=1e-4)
             for name, measurer in (("fleet", fleet), ("local", local)):
                 rates[name].append(_rate(measurer, batch))
     return Overhead(statistics.median(rates["fleet"][1:]), statistics.median(rates["local"][1:]))

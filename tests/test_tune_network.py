@@ -15,7 +15,8 @@ from tests.tuning.fake_measurer import FakeMeasurer
 from tilewright.deploy.choice import Choice
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.measure import Measurement
-from tilewright.network import _Start, read_network, tune_network, tune_network_for
+from tilewright.network import read_network, tune_network, tune_network_for
+from tilewright.network.several_devices import _Start
 from tilewright.records import read_records
 from tilewright.runtime import Timing
 from tilewright.schedule import Trace
