@@ -36,6 +36,7 @@ def test_the_overhead_is_what_is_missing_to_the_local_rate() -> None:
         (Fault("a", 10, 10, 480, 0, 1, 0, 3, 10), False),
         (Fault("a", 10, 10, 480, 0, 0, 0, 3, 9), False),
         (Fault("a", 10, 9, 480, 0, 0, 0, 3, 10), False),  # once there was nobody to hit
+        (Fault("a"), False),  # not injected yet
     ],
 )
 def test_of_a_fault_nothing_is_lost_and_all_ends(fault: Fault, is_passed: bool) -> None:
