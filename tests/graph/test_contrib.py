@@ -114,6 +114,13 @@ CASES: list[Case] = [
     ("SkipSimplifiedLayerNormalization", [*QUERIES[:2], random((8,)), random((8,), 1)], {"epsilon": 1e-5}),
     ("EmbedLayerNormalization", [*WORDS, *EMBEDDINGS, MASK], {"epsilon": 1e-5}),
     ("EmbedLayerNormalization", [WORDS[0], None, *EMBEDDINGS[:2], None, *EMBEDDINGS[3:]], {"epsilon": 1e-5}),
+    (
+        "QEmbedLayerNormalization",
+        [*WORDS, *[uint8(*x.shape) for x in EMBEDDINGS], MASK, *[scale(0.02)] * 5, *[zero(120)] * 5],
+        {"epsilon": 1e-5},
+    ),
+    ("CDist", [random((3, 4)), random((5, 4), 1)], {"metric": "euclidean"}),
+    ("CDist", [random((3, 4)), random((1, 4), 1)], {"metric": "sqeuclidean"}),
     ("Attention", ATTENTION, {"num_heads": 2, "unidirectional": 1}),
     ("Attention", [*ATTENTION, MASK], {"num_heads": 2}),
     ("Attention", [*ATTENTION, ints([3, 5])], {"num_heads": 2}),
@@ -128,7 +135,7 @@ CASES: list[Case] = [
         {"num_heads": 2},
     ),
     ("RotaryEmbedding", [random((2, 2, 5, 8)), np.array([3]), *CACHES], {}),
-    ("RotaryEmbedding", [random((2, 5, 16)), np.arange(10).reshape(2, 5), *CACHES], {"interleaved": 1}),
+    ("RotaryEmbedding", [random((2, 5, 16)), np.arange(10).reshape(2, 5), *CACHES], {"interleaved": 1, "scale": 2.0}),
     *[("GroupQueryAttention", *case) for case in GROUPS],
     ("QAttention", QUANTIZED_ATTENTION, {"num_heads": 2}),
     ("QAttention", [*QUANTIZED_ATTENTION[:5], ints([3, 5]), *QUANTIZED_ATTENTION[6:]], {"num_heads": 2}),
@@ -175,6 +182,7 @@ OUTPUTS = {
     "SkipLayerNormalization": ("y", "", "", "total"),
     "SkipSimplifiedLayerNormalization": ("y", "", "", "total"),
     "EmbedLayerNormalization": ("y", "lengths"),
+    "QEmbedLayerNormalization": ("y", "lengths"),
     "GroupQueryAttention": ("y", "key", "value"),
 }
 CONSTANT = {"QLinearSigmoid": 1, "QLinearLeakyRelu": 1, "QLinearConv": 1, "MatMulNBits": 1, "MatMulBnb4": 1}

@@ -155,11 +155,14 @@ def _hidden(call: Call, heads: _Heads, position: int, amount: float, dtype: str)
 
 
 def _rotary_embedding(call: Call) -> list[str]:
-    """ONNX wants the place of every element of the sequence; one alone is that of the first."""
+    """ONNX wants the place of every element of the sequence; one alone is that of the first.
+
+    The attribute `scale` changes nothing in onnxruntime.
+    """
     shape = call.shape(0)
     batch, length = (shape[0], shape[1]) if len(shape) == 3 else (shape[0], shape[2])
-    if call.attribute("is_packed_batching", 0) or call.attribute("scale", 1.0) != 1:
-        raise call.unsupported("packed batches and scales are not known here")
+    if call.attribute("is_packed_batching", 0):
+        raise call.unsupported("packed batches are not known here")
     places = call.required(1)
     if len(call.shape(1)) < 2:
         row = call.add("Add", places, call.constant(np.arange(length), "int64"))
