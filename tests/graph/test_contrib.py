@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,40 @@ EMBEDDINGS = [random((9, 8)), random((7, 8), 1), random((2, 8), 2), random((8,),
 WORDS = [ints([[1, 8, 0, 3, 3], [2, 2, 5, 7, 1]]), ints([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1]])]
 CACHES = [random((20, 4)), random((20, 4), 1)]
 
+QUANTIZED_ATTENTION = [
+    uint8(2, 5, 8), int8(8, 24), random((24,)), scale(0.02), scale(0.01), None, zero(120), np.int8(3)
+]  # fmt: skip
+
+
+def groups(
+    batch: int, length: int, num_cached: int | None, total: int, ends: Sequence[int], **attributes: Any
+) -> tuple[list[Any], dict[str, Any]]:
+    """The operands of a decoder with four heads in two groups; `ends` are where the rows of the batch end."""
+    new = [random((batch, length, width), seed) for seed, width in enumerate((64, 32, 32))]
+    past = [None, None] if num_cached is None else [random((batch, 2, num_cached, 16), seed) for seed in (3, 4)]
+    rotation = [random((20, 8), seed) for seed in (5, 6)] if attributes.get("do_rotary") else [None, None]
+    operands = [*new, *past, ints([end - 1 for end in ends]), ints(total), *rotation]
+    return operands, {"num_heads": 4, "kv_num_heads": 2, **attributes}
+
+
+PROMPT, CHUNK = groups(1, 5, None, 5, [5]), groups(1, 3, 2, 5, [5])
+TOGETHER = np.concatenate(PROMPT[0][:3], axis=-1)
+GROUPS = [
+    PROMPT,
+    CHUNK,
+    groups(2, 5, 0, 5, [5, 5], do_rotary=1, rotary_interleaved=1),
+    groups(1, 5, 16, 5, [5], do_rotary=1),
+    groups(1, 3, 6, 9, [9], do_rotary=1),
+    groups(2, 1, 6, 7, [7, 4], do_rotary=1),
+    groups(2, 1, 16, 7, [7, 4], do_rotary=1, local_window_size=3),
+    groups(1, 6, None, 6, [6], local_window_size=2, softcap=2.0),
+    groups(1, 3, 2, 5, [5], smooth_softmax=1, scale=0.9),
+    ([TOGETHER, None, None, *PROMPT[0][3:]], PROMPT[1]),
+    ([*CHUNK[0], np.arange(2, 5)[None], random((1, 4, 3, 5))], {**CHUNK[1], "softcap": 1.0}),
+    ([*CHUNK[0], None, None, random((4,))], CHUNK[1]),
+]
+"""A prompt; what follows one; with a cache that is longer than its rows; and what else there is."""
+
 CASES: list[Case] = [
     ("FusedConv", [IMAGE, FILTERS, random((4,))], {"activation": "Relu", "pads": [1, 1, 1, 1]}),
     ("FusedConv", [IMAGE, FILTERS], {"activation": "LeakyRelu", "activation_params": [0.1]}),
@@ -79,6 +114,13 @@ CASES: list[Case] = [
     ("SkipSimplifiedLayerNormalization", [*QUERIES[:2], random((8,)), random((8,), 1)], {"epsilon": 1e-5}),
     ("EmbedLayerNormalization", [*WORDS, *EMBEDDINGS, MASK], {"epsilon": 1e-5}),
     ("EmbedLayerNormalization", [WORDS[0], None, *EMBEDDINGS[:2], None, *EMBEDDINGS[3:]], {"epsilon": 1e-5}),
+    (
+        "QEmbedLayerNormalization",
+        [*WORDS, *[uint8(*x.shape) for x in EMBEDDINGS], MASK, *[scale(0.02)] * 5, *[zero(120)] * 5],
+        {"epsilon": 1e-5},
+    ),
+    ("CDist", [random((3, 4)), random((5, 4), 1)], {"metric": "euclidean"}),
+    ("CDist", [random((3, 4)), random((1, 4), 1)], {"metric": "sqeuclidean"}),
     ("Attention", ATTENTION, {"num_heads": 2, "unidirectional": 1}),
     ("Attention", [*ATTENTION, MASK], {"num_heads": 2}),
     ("Attention", [*ATTENTION, ints([3, 5])], {"num_heads": 2}),
@@ -93,7 +135,11 @@ CASES: list[Case] = [
         {"num_heads": 2},
     ),
     ("RotaryEmbedding", [random((2, 2, 5, 8)), np.array([3]), *CACHES], {}),
-    ("RotaryEmbedding", [random((2, 5, 16)), np.arange(10).reshape(2, 5), *CACHES], {"interleaved": 1}),
+    ("RotaryEmbedding", [random((2, 5, 16)), np.arange(10).reshape(2, 5), *CACHES], {"interleaved": 1, "scale": 2.0}),
+    *[("GroupQueryAttention", *case) for case in GROUPS],
+    ("QAttention", QUANTIZED_ATTENTION, {"num_heads": 2}),
+    ("QAttention", [*QUANTIZED_ATTENTION[:5], ints([3, 5]), *QUANTIZED_ATTENTION[6:]], {"num_heads": 2}),
+    ("QAttention", [*QUANTIZED_ATTENTION, random((2, 2, 2, 3, 4))], {"num_heads": 2, "unidirectional": 1}),
     ("QLinearAdd", [*BYTES, uint8(3, 1, 4), scale(0.03), zero(130), *RESULT], {}),
     ("QLinearMul", [*BYTES, uint8(3, 1, 4), scale(0.03), zero(130), *RESULT], {}),
     ("QLinearSigmoid", [*BYTES, *RESULT], {}),
@@ -123,6 +169,11 @@ CASES: list[Case] = [
         [random((3, 40)), uint8(6, 3, 8), random((18,)) ** 2, uint8(12)],
         {"K": 40, "N": 6, "bits": 4, "block_size": 16},
     ),
+    ("MatMulBnb4", [random((3, 32)), uint8(96), random((12,))], {"K": 32, "N": 6, "block_size": 16, "quant_type": 0}),
+    ("MatMulBnb4", [random((2, 3, 5)), uint8(8), random((1,))], {"K": 5, "N": 3, "block_size": 16, "quant_type": 1}),
+    ("GatherBlockQuantized", [uint8(9, 16), WORDS[0], random((9, 2))], {"block_size": 16}),
+    ("GatherBlockQuantized", [uint8(9, 20), WORDS[0], random((9, 3)), uint8(9, 2)], {"block_size": 16}),
+    ("GatherBlockQuantized", [uint8(9, 32), ints(-1), random((9, 2)), uint8(9, 2)], {"block_size": 16, "bits": 8}),
     ("GridSample", [random((1, 2, 4, 4)), random((1, 3, 3, 2))], {}),
     ("Trilu", [random((3, 4))], {"upper": 0}),
     ("ExpandDims", [random((3, 4)), ints(1)], {}),
@@ -131,13 +182,16 @@ OUTPUTS = {
     "SkipLayerNormalization": ("y", "", "", "total"),
     "SkipSimplifiedLayerNormalization": ("y", "", "", "total"),
     "EmbedLayerNormalization": ("y", "lengths"),
+    "QEmbedLayerNormalization": ("y", "lengths"),
+    "GroupQueryAttention": ("y", "key", "value"),
 }
-CONSTANT = {"QLinearSigmoid": 1, "QLinearLeakyRelu": 1, "QLinearConv": 1, "MatMulNBits": 1}
+CONSTANT = {"QLinearSigmoid": 1, "QLinearLeakyRelu": 1, "QLinearConv": 1, "MatMulNBits": 1, "MatMulBnb4": 1}
 """From which operand on onnxruntime wants constants."""
 
 
 def outputs_of(op: str, inputs: Sequence[Any]) -> tuple[str, ...]:
-    if len(inputs) >= 5 and op == "Attention" and inputs[4] is not None:
+    past = {"Attention": 4, "QAttention": 8}.get(op, len(inputs))
+    if past < len(inputs) and inputs[past] is not None:
         return ("y", "present")
     return ("y", "key", "value") if len(inputs) == 8 and op == "MultiHeadAttention" else OUTPUTS.get(op, ("y",))
 
@@ -175,6 +229,25 @@ def test_every_operator_has_a_case_or_is_another_name() -> None:
     assert {case[0] for case in CASES} | others | {"QLinearReduceMean", "QLinearSoftmax"} == {
         op for domain, op in contrib_operators() if domain == CONTRIB
     }
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_decoder_is_compiled_if_the_length_of_its_cache_is_known(is_known: bool) -> None:
+    """Exporters take the length from the shape of the mask; as an input it is known only when the model runs."""
+    operands, attributes = groups(2, 1, 6, 7, [7, 4], do_rotary=1)
+    names, total = [f"in{i}" for i in range(len(operands))], 6
+    constants = {names[i]: operands[i] for i in range(total if is_known else total + 1, len(operands))}
+    given = {name: value for name, value in zip(names, operands, strict=True) if name not in constants}
+    declared = [tensor(name, x.shape, onnx.helper.np_dtype_to_tensor_dtype(x.dtype)) for name, x in given.items()]
+    outputs = ["y", "key", "value"]
+    call = onnx.helper.make_node("GroupQueryAttention", names, outputs, domain=CONTRIB, **attributes)
+    proto = model([call], declared, outputs, constants, opset_imports=OPSETS, ir_version=8)
+    assert ("GroupQueryAttention" in {node.op for node in load_model(proto).nodes}) is not is_known
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    with nullcontext() if is_known else pytest.warns(UserWarning, match="GroupQueryAttention"):
+        found = InferenceSession(proto).run(None, given)
+    for result, wanted in zip(found, session.run(None, given), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
 
 def check_optimized(text: str, shapes: Mapping[str, Sequence[int]], level: str, ops: set[str], folder: Path) -> None:

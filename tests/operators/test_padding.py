@@ -22,7 +22,15 @@ def test_pad_as_numpy_does(mode: str, pads: list[int]) -> None:
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
 def test_a_negative_padding_takes_elements_off(mode: str) -> None:
     (found,) = run_operator("Pad", X, np.array([0, -1, 1, 0, 0, -2]), mode=mode)
-    expected = np.pad(X, [(0, 0), (0, 0), (1, 0)], mode=mode)[:, 1:, :-2]  # type: ignore[call-overload]
+    expected = np.pad(X[:, 1:, :-2], [(0, 0), (0, 0), (1, 0)], mode=mode)  # type: ignore[call-overload]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("pads", [[-1, 2], [1, -1], [-2, 5], [3, -2]])
+def test_what_is_taken_off_one_end_does_not_come_back_at_the_other(pads: list[int]) -> None:
+    (found,) = run_operator("Pad", X, np.array(pads), np.float32(0), np.array([-1]), mode="wrap")
+    kept = X[..., max(0, -pads[0]) : 4 + min(0, pads[1])]
+    expected = np.pad(kept, [(0, 0), (0, 0), (max(0, pads[0]), max(0, pads[1]))], mode="wrap")
     np.testing.assert_array_equal(found, expected)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from onnx import GraphProto, SparseTensorProto, TypeProto
 
 from tilewright.errors import ModelError
+from tilewright.graph.contrib import is_contrib
 from tilewright.graph.graph import Graph
 from tilewright.graph.protos import array_type, is_element_type, schema_of
 from tilewright.graph.signatures import BySignature
@@ -139,10 +140,15 @@ def _check_types(graph: Graph) -> None:
             raise GraphError(f"the constant {name} is {array_type(value)}, but the graph says {graph.types[name]}")
 
 
+def _is_defined(node: Node) -> bool:
+    """By ONNX, or by onnxruntime: a node of its stays where too little is known to write it in others."""
+    return schema_of(node) is not None or is_contrib(node.domain, node.op)
+
+
 def _check_node(node: Node) -> None:
     if not any(node.outputs):
         raise GraphError(f"{node} gives nothing")
-    is_known = has_expression(node) if node.domain == OWN else schema_of(node) is not None
+    is_known = has_expression(node) if node.domain == OWN else _is_defined(node)
     if not is_known:
         raise GraphError(f"{node} is of an operator that nobody knows: domain {node.domain!r}, opset {node.opset}")
     for name, value in node.attributes.items():

@@ -68,7 +68,8 @@ class _Sampler:
         number = te.cast(normalized, "float64" if normalized.dtype == "float64" else "float32") + 1.0
         span = number * 0.5 * (self._size - 1.0) if self._is_aligned else (number * float(self._size) - 1.0) * 0.5
         x = round_half_even(span) if self._taps == 1 else span
-        if self._padding == "border":
+        # Cubics stay outside, and each of their taps is moved: so do PyTorch and onnxruntime.
+        if self._padding == "border" and self._taps < 4:
             inside = te.minimum(te.maximum(x, 0.0), self._size - 1.0)
             return te.select((x < self._low) | (x > self._high), inside, x)
         return self._reflected(x) if self._padding == "reflection" else x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from tests.graph.onnx_models import anything, graph, model, node, random, reference, tensor
+from tilewright.errors import ModelError
 from tilewright.graph import Graph
 from tilewright.graph.onnx import load_model
 from tilewright.operators import TensorType, has_expression
@@ -332,6 +334,57 @@ def test_old_operator_set_is_converted() -> None:
     network = load_model(proto)
     assert all(n.opset >= 11 for n in network.nodes)
     np.testing.assert_allclose(evaluate(network, {"x": x})["y"], np.clip(x[:, 1:3], 0, 0.5))
+
+
+@pytest.mark.parametrize("opset", [1, 5, 6])
+@pytest.mark.parametrize(("axis", "shape"), [(0, (2, 1, 4)), (1, (3,)), (1, (3, 4)), (-1, (4, 5)), (None, (4, 5))])
+def test_before_opset_7_an_operand_may_begin_at_an_axis_of_the_other(
+    opset: int, axis: int | None, shape: tuple[int, ...]
+) -> None:
+    """The first operand is computed, so that the model does not say its shape."""
+    x, b = random((2, 3, 4, 5)), random(shape, 1)
+    at = {} if axis is None else {"axis": axis}
+    nodes = [
+        node("Mul", ["x", "one"], ["h"], broadcast=1),
+        node("Sub", ["h", "b"], ["i"], broadcast=1, **at),
+        node("Max", ["i", "h"], ["y"]),
+    ]
+    inputs = [tensor("x", x.shape), tensor("one", [1]), tensor("b", shape)]
+    constants = {"one": np.ones(1, np.float32), "b": b}
+    proto = model(nodes, inputs, [tensor("y", x.shape)], constants, opset=opset)
+    behind = b.reshape(*shape, *[1] * (4 - len(shape) - axis)) if axis is not None and axis >= 0 else b
+    np.testing.assert_allclose(evaluate(load_model(proto), {"x": x})["y"], np.maximum(x - behind, x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "expected"),
+    [
+        (node("Cast", ["x"], ["y"], to="INT32"), lambda x: x.astype(np.int32)),
+        (
+            node("Pad", ["x"], ["y"], paddings=[0, 1, 2, 0], value=1.5),
+            lambda x: np.pad(x, [(0, 2), (1, 0)], constant_values=1.5),
+        ),
+        (
+            node("Pad", ["x"], ["y"], paddings=[0, 1, 1, 0], mode="edge"),
+            lambda x: np.pad(x, [(0, 1), (1, 0)], mode="edge"),
+        ),
+        (node("Split", ["x"], ["y", "z"], axis=1, split=[1, 3]), lambda x: x[:, :1]),
+        (node("Gemm", ["x", "w", "c"], ["y"], broadcast=1, alpha=0.5), lambda x: 0.5 * x @ np.ones((4, 3)) + 2),
+    ],
+    ids=["Cast", "Pad", "Pad with edges", "Split", "Gemm"],
+)
+def test_operators_of_opset_1(old: onnx.NodeProto, expected: Callable[[np.ndarray], np.ndarray]) -> None:
+    x = random((2, 4)) * 5
+    constants = {"w": np.ones((4, 3), np.float32), "c": np.full(3, 2, np.float32)}
+    inputs = [tensor("x", [2, 4]), tensor("w", [4, 3]), tensor("c", [3])]
+    network = load_model(model([old], inputs, ["y"], constants, opset=1))
+    np.testing.assert_allclose(evaluate(network, {"x": x})["y"], expected(x), rtol=1e-5)
+
+
+def test_a_cast_of_opset_1_to_a_type_that_there_is_not() -> None:
+    proto = model([node("Cast", ["x"], ["y"], to="QUARTER")], [tensor("x", [2])], ["y"], opset=1)
+    with pytest.raises(ModelError, match="does not have: QUARTER"):
+        load_model(proto)
 
 
 def test_old_batch_normalization_uses_its_statistics() -> None:

@@ -83,3 +83,23 @@ def test_functions_that_call_themselves_are_refused(calls: dict[str, str], circl
 def test_a_chain_of_calls_that_onnx_takes_for_too_long_is_refused_by_name() -> None:
     with pytest.raises(ModelError, match="onnx cannot inline .* without functions"):
         load_model(nested(300, 1))
+
+
+@pytest.mark.parametrize("where", ["graph", "function", "branch"])
+def test_attributes_that_a_call_leaves_out_are_those_of_the_function(where: str) -> None:
+    text = {
+        "graph": "y = local.leaky(x)",
+        "function": "y = local.outer(x)",
+        "branch": """m = ReduceMax <keepdims = 0> (x) c = Cast <to = 9> (m)
+            y = If (c) <then_branch = t () => (float[3] p) { p = local.leaky(x) },
+                        else_branch = e () => (float[3] q) { q = Neg(x) }>""",
+    }[where]
+    proto = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 18, "local": 1]> net (float[3] x) => (float[3] y) {{ {text} }}
+        <domain: "local", opset_import: ["": 18]> leaky <slope: float = 0.5>(a) => (b) {{
+            b = LeakyRelu <alpha: float = @slope>(a)
+        }}
+        <domain: "local", opset_import: ["": 18, "local": 1]> outer (a) => (b) {{ b = local.leaky(a) }}
+    """)
+    x = np.array([-2, 0.5, 3], np.float32)
+    assert evaluate(load_model(proto), {"x": x})["y"].tolist() == [-1, 0.5, 3]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.graph.onnx_models import model, node, random, tensor
 from tests.graph.passes.checking import ops, run
+from tilewright.graph.onnx import load_model
 from tilewright.graph.passes.affine import fold_affine
 from tilewright.graph.passes.batch_norm import expand_batch_norm
 from tilewright.graph.passes.canonical import canonicalize
@@ -147,3 +148,34 @@ def test_scale_of_attention_goes_into_the_weights(scale: list[onnx.NodeProto], s
     assert "Mul" not in ops(graph)
     assert "Div" not in ops(graph)
     assert ops(graph).count("MatMul") == 3
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(np.float32, 1.5 * 2**23), (np.float16, 1.5 * 2**10)])
+def test_large_shifts_that_round_stay(dtype: type[np.floating[Any]], large: float) -> None:
+    """Round, as some exporters write it."""
+    nodes = [
+        node("Mul", ["x", "three"], ["s"]),
+        node("Add", ["s", "large"], ["a"]),
+        node("Sub", ["a", "large"], ["r"]),
+        node("Div", ["r", "three"], ["y"]),
+    ]
+    constants = {"large": dtype(large), "three": dtype(3)}
+    inputs = [tensor("x", [50], onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))]
+    assert ops(run(model(nodes, inputs, ["y"], constants), PASSES)) == ["Mul", "Add", "Sub", "Div"]
+
+
+@pytest.mark.parametrize(
+    ("first", "weights", "factor"),
+    [
+        ("MatMul", np.full((4, 4), 300, np.float16), 500),
+        ("Mul", np.float32(1e30), 1e30),
+        ("Mul", np.float32(1e-30), 1e-30),
+    ],
+    ids=["weights", "large", "small"],
+)
+def test_what_no_number_of_the_type_can_be_stays_apart(first: str, weights: Any, factor: float) -> None:
+    dtype = weights.dtype
+    nodes = [node(first, ["x", "w"], ["h"]), node("Mul", ["h", "factor"], ["y"])]
+    inputs = [tensor("x", [2, 4], onnx.helper.np_dtype_to_tensor_dtype(dtype))]
+    proto = model(nodes, inputs, ["y"], {"w": weights, "factor": dtype.type(factor)})
+    assert ops(fold_affine(canonicalize(load_model(proto)))) == [first, "Mul"]

@@ -54,6 +54,14 @@ def test_layer_norm_over_two_axes_is_found(width: tuple[int, ...]) -> None:
     assert ops(run(written_out([1, 2], width=width))) == ["LayerNormalization"]
 
 
+@pytest.mark.parametrize("name", ["epsilon", "two"])
+def test_an_epsilon_or_exponent_of_more_axes_adds_them(name: str) -> None:
+    proto = written_out([-1])
+    (number,) = (tensor for tensor in proto.graph.initializer if tensor.name == name)
+    number.dims[:] = [1, 1, 1, 1]
+    assert "LayerNormalization" not in ops(run(proto))
+
+
 def test_scale_of_each_row_stays_outside() -> None:
     assert ops(run(written_out([-1], width=(4, 8)))) == ["LayerNormalization", "Mul", "Add"]
 

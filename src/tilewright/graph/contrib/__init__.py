@@ -12,9 +12,10 @@ from onnx import NodeProto
 from onnx.helper import make_node
 
 from tilewright.errors import ModelError
-from tilewright.graph.contrib import attention, blocked, fused, normalization, quantized, weights
-from tilewright.graph.contrib.call import Call, Expansion
+from tilewright.graph.contrib import attention, blocked, fused, grouped_attention, normalization, quantized, weights
+from tilewright.graph.contrib.call import Call, Expansion, OpenValueError
 from tilewright.graph.protos import CONTRIB, CONTRIB_BLOCKED
+from tilewright.graph.types import Constants
 from tilewright.operators import ONNX, Node, TensorType
 
 __all__ = ["OPSETS", "contrib_operators", "expand", "is_contrib"]
@@ -27,6 +28,7 @@ _EXPANSIONS: dict[str, dict[str, Expansion]] = {
         **fused.EXPANSIONS,
         **normalization.EXPANSIONS,
         **attention.EXPANSIONS,
+        **grouped_attention.EXPANSIONS,
         **quantized.EXPANSIONS,
         **weights.EXPANSIONS,
     },
@@ -49,15 +51,22 @@ def contrib_operators() -> list[tuple[str, str]]:
     return [(domain, op) for domain, expansions in _EXPANSIONS.items() for op in expansions]
 
 
-def expand(node: Node, types: Sequence[TensorType | None], fresh: Callable[[str], str]) -> list[NodeProto] | None:
-    """The nodes of ONNX that compute the outputs of a contrib node; None if the type of an input is not known."""
+def expand(
+    node: Node, types: Sequence[TensorType | None], constants: Constants, fresh: Callable[[str], str]
+) -> list[NodeProto] | None:
+    """The nodes of ONNX that compute the outputs of a contrib node.
+
+    None if they depend on the type of an input, or on its value, and that is not known.
+    """
     known = [TensorType("float32", ()) if not name else type_ for name, type_ in zip(node.inputs, types, strict=True)]
     given = [type_ for type_ in known if type_ is not None]
     if len(given) < len(known):
         return None
-    call = Call(node, given, fresh)
+    call = Call(node, given, fresh, constants)
     try:
         results = _EXPANSIONS[node.domain][node.op](call)
+    except OpenValueError:
+        return None
     except _MISFITS as error:
         inputs = ", ".join(f"{type_.dtype}{list(type_.shape)}" for type_ in given)
         raise ModelError(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from onnx import NodeProto
 from onnx.helper import make_node
 from onnx.numpy_helper import from_array
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
 from tilewright.operators import Node, TensorType
+
+
+class OpenValueError(Exception):
+    """The nodes of a call depend on the value of an operand, which is known only when it runs."""
 
 
 @dataclass(slots=True)
@@ -26,6 +31,8 @@ class Call:
     types: Sequence[TensorType]
     """Of the inputs; one that is left out has no dimensions."""
     fresh: Callable[[str], str]
+    constants: Mapping[str, npt.NDArray[np.generic]] = field(default_factory=dict)
+    """Those of the inputs whose values are known."""
     nodes: list[NodeProto] = field(default_factory=list)
 
     def input(self, position: int) -> str:
@@ -45,6 +52,13 @@ class Call:
         """The shape of the operand at a position."""
         self.required(position)
         return self.types[position].shape
+
+    def known(self, position: int) -> npt.NDArray[np.generic]:
+        """The value of the operand at a position; OpenValueError if that is known only when it runs."""
+        value = self.constants.get(self.required(position))
+        if value is None:
+            raise OpenValueError(self.input(position))
+        return value
 
     def dtype(self, position: int) -> str:
         """The element type of the operand at a position."""

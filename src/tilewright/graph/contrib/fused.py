@@ -125,8 +125,22 @@ def _grid_sample(call: Call) -> list[str]:
     return [call.add("GridSample", call.required(0), call.required(1), mode=mode, **attributes)]
 
 
+def _distances(call: Call) -> list[str]:
+    """Between all rows of one operand and all of the other: classifiers by neighbours end with them."""
+    metric = call.attribute("metric", "sqeuclidean")
+    if metric not in ("euclidean", "sqeuclidean"):
+        raise call.unsupported(f"the metric {metric} is not known here")
+    left, right = (
+        call.add("Unsqueeze", call.required(0), call.ints(1)),
+        call.add("Unsqueeze", call.required(1), call.ints(0)),
+    )
+    squares = call.add("ReduceSumSquare", call.add("Sub", left, right), call.ints(2), keepdims=0)
+    return [call.add("Sqrt", squares) if metric == "euclidean" else squares]
+
+
 EXPANSIONS: dict[str, Expansion] = {
     "BiasGelu": _gelu,
+    "CDist": _distances,
     "ExpandDims": _expand_dims,
     "FastGelu": _fast_gelu,
     "FusedConv": _fused_conv,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewright.graph.contrib.call import Call, Expansion
 
 _EPSILON = 1e-5
@@ -33,14 +35,31 @@ def _skip_simplified_layer(call: Call) -> list[str]:
 
 def _embed_layer(call: Call) -> list[str]:
     """The sum of the embeddings of words, places and segments, normalized; and how long each row of words is."""
-    words = call.add("Gather", call.required(2), call.required(0))
+    return _embedded(call, call.input(8), lambda _, value: value)
+
+
+def _quantized_embed_layer(call: Call) -> list[str]:
+    """The same with tables of bytes; their scales, and then their zero points, come after all other operands."""
+
+    def real(table: int, value: str) -> str:
+        return call.add("DequantizeLinear", value, call.required(table + 6), call.required(table + 11))
+
+    return _embedded(call, "", real)
+
+
+def _embedded(call: Call, places: str, real: Callable[[int, str], str]) -> list[str]:
+    """`real` gives what is taken of the operand at a position as floats."""
     batch, length = call.shape(0)
-    places = call.input(8) or call.add("Range", *[call.constant(value, "int64") for value in (0, length, 1)])
-    at_places = call.add("Gather", call.required(3), places)
-    of_segments = call.add("Gather", call.required(4), call.required(1)) if call.input(1) else ""
-    total = call.plus(words, at_places, of_segments)
+    places = places or call.add("Range", *[call.constant(value, "int64") for value in (0, length, 1)])
+
+    def rows(table: int, chosen: str) -> str:
+        return real(table, call.add("Gather", call.required(table), chosen))
+
+    of_segments = rows(4, call.required(1)) if call.input(1) else ""
+    total = call.plus(rows(2, call.required(0)), rows(3, places), of_segments)
     epsilon = call.attribute("epsilon", _SKIP_EPSILON)
-    result = call.add("LayerNormalization", total, call.required(5), call.required(6), axis=-1, epsilon=epsilon)
+    scale, shift = (real(position, call.required(position)) for position in (5, 6))
+    result = call.add("LayerNormalization", total, scale, shift, axis=-1, epsilon=epsilon)
     if not call.is_wanted(1):
         return [result, "", total]
     if call.input(7):
@@ -52,6 +71,7 @@ def _embed_layer(call: Call) -> list[str]:
 
 EXPANSIONS: dict[str, Expansion] = {
     "EmbedLayerNormalization": _embed_layer,
+    "QEmbedLayerNormalization": _quantized_embed_layer,
     "SkipLayerNormalization": _skip_layer,
     "SkipSimplifiedLayerNormalization": _skip_simplified_layer,
 }

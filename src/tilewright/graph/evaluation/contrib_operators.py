@@ -24,14 +24,14 @@ class _Contrib(OpRun):  # type: ignore[misc]
         node = node_from_proto(self.onnx_node, 1)
         types = [array_type(value) if isinstance(value, np.ndarray) else None for value in inputs]
         numbers = count()
-        nodes = expand(node, types, lambda hint: f"{hint}.expanded.{next(numbers)}")
+        feeds = {name: value for name, value in zip(node.inputs, inputs, strict=True) if name}
+        nodes = expand(node, types, feeds, lambda hint: f"{hint}.expanded.{next(numbers)}")
         if nodes is None:
             raise TypeError(f"an operand of {node.op} is no tensor")
         wanted = [name for name in node.outputs if name]
         graph = onnx.helper.make_graph(
             nodes, node.op, [], [onnx.helper.make_empty_tensor_value_info(name) for name in wanted]
         )
-        feeds = {name: value for name, value in zip(node.inputs, inputs, strict=True) if name}
         found = dict(zip(wanted, ReferenceEvaluator(graph, opsets=dict(OPSETS)).run(None, feeds), strict=True))
         return tuple(found.get(name) for name in node.outputs)
 

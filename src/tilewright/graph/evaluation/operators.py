@@ -1,7 +1,8 @@
 """Operators for the reference evaluator of ONNX in the place of its own, which do not follow the specification.
 
 Its own Optional wraps a value that nothing unwraps; BatchNormalization before opset 14 always trains; ConvTranspose
-mixes up groups; GlobalMaxPool is for images of two dimensions; LpNormalization adds up elements with their signs; LRN
+mixes up groups; GlobalMaxPool is for images of two dimensions; GridSample moves cubics from outside of an image to its
+border, where PyTorch and onnxruntime move what they sum up; LpNormalization adds up elements with their signs; LRN
 stops at as many channels as there are images; Pad refuses to crop; Softmax and its kin take the axis of opsets before
 13 for one axis.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_batch_normalization import BatchNormalization_14
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as UngroupedConvTranspose
+from onnx.reference.ops.op_grid_sample import GridSample as MovingGridSample
 
 from tilewright.graph.evaluation.contrib_operators import CONTRIB_OPERATORS
 from tilewright.graph.evaluation.control_flow import Loop, Scan
@@ -79,6 +81,16 @@ class LRN(OpRun):  # type: ignore[misc]
             first, end = max(0, channel - (size - 1) // 2), channel + size // 2 + 1
             squares[:, channel] = (x[:, first:end] ** 2).sum(axis=1)
         return ((x / (bias + alpha / size * squares) ** beta).astype(x.dtype),)
+
+
+class GridSample(MovingGridSample):  # type: ignore[misc]
+    """Cubics with a border stay where they are outside of the image: each of their taps is moved to the border."""
+
+    def _prepare_border(self, dims: Sequence[int], align_corners: bool) -> np.ndarray:
+        borders: np.ndarray = super()._prepare_border(dims, align_corners)
+        if self.mode == "cubic" and self.padding_mode == "border":
+            borders = np.repeat([-np.inf, np.inf], len(dims))
+        return borders
 
 
 class Pad(OpRun):  # type: ignore[misc]
@@ -155,6 +167,7 @@ OPERATORS = [
     BatchNormalization,
     ConvTranspose,
     GlobalMaxPool,
+    GridSample,
     LpNormalization,
     LRN,
     Pad,

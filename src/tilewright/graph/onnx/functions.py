@@ -27,6 +27,7 @@ def inline_functions(model: ModelProto) -> ModelProto:
     if not model.functions:
         return model
     _check_size(model)
+    model = _with_defaults(model)
     try:
         inlined = onnx.inliner.inline_local_functions(model)
     except (ValidationError, RuntimeError, ValueError) as error:
@@ -43,6 +44,23 @@ def inline_functions(model: ModelProto) -> ModelProto:
             f"the model has functions of another operator set than its own, and onnx cannot convert them: {error}; "
             f"export the model with one operator set"
         ) from error
+
+
+def _with_defaults(model: ModelProto) -> ModelProto:
+    """The model with the attributes that functions give where their calls leave them out: onnx forgets these."""
+    defaults = {_name(function): function.attribute_proto for function in model.functions if function.attribute_proto}
+    if not defaults:
+        return model
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    waiting = [*changed.graph.node, *(node for function in changed.functions for node in function.node)]
+    while waiting:
+        node = waiting.pop()
+        given = {attribute.name for attribute in node.attribute}
+        node.attribute.extend(a for a in defaults.get(_called(node), ()) if a.name not in given)
+        for graph in subgraphs(node):
+            waiting.extend(graph.node)
+    return changed
 
 
 def _calls_functions(model: ModelProto) -> bool:

@@ -207,8 +207,8 @@ class Importer:
         return Inferred(protos, expressed, is_compilable=True)
 
     def _add_contrib(self, node: Node) -> bool:
-        """Import the nodes of ONNX that compute the same as a node of onnxruntime's, if its types are known."""
-        body = contrib.expand(node, [self.types.get(name) for name in node.inputs], self._fresh_name)
+        """Import the nodes of ONNX for one of onnxruntime's, if enough is known of its operands."""
+        body = contrib.expand(node, [self.types.get(name) for name in node.inputs], self.constants, self._fresh_name)
         if body is None:
             return False
         self.add_nodes(body, contrib.OPSETS)

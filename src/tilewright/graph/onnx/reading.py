@@ -15,6 +15,7 @@ from tilewright.graph.onnx.arguments import check_operators
 from tilewright.graph.onnx.conversion import at_opset
 from tilewright.graph.onnx.functions import inline_functions
 from tilewright.graph.onnx.normal_forms import with_old_resizes
+from tilewright.graph.onnx.old_operators import set_aside, written_anew
 from tilewright.graph.protos import has_only_texts, normal_domain
 from tilewright.operators import ONNX
 
@@ -109,7 +110,7 @@ def _at_known_opset(model: ModelProto) -> ModelProto:
             f"the model has a Scan of opset {opset}, which onnx cannot convert; export it with opset 9 or newer"
         )
     try:
-        return with_old_resizes(at_opset(model, OLDEST_OPSET))
+        return with_old_resizes(written_anew(at_opset(set_aside(model, opset), OLDEST_OPSET)))
     except ModelError as error:
         raise ModelError(
             f"the model uses opset {opset}, older than {OLDEST_OPSET}, and onnx cannot convert it: {error}; "

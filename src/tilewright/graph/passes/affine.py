@@ -3,6 +3,9 @@
 A scale goes up through linear nodes to the nearest weights: through the sum with a bias, and, if it is one number,
 through products, transposes and reshapes too. So do batch norms behind convolutions, and the scale of attention's
 scores, which ends in the weights of the query. A shift ends in a bias.
+
+Nothing is folded that is too large or too small for its type, nor a shift so large that it rounds what it is added to:
+`(x + c) - c` is how some exporters write Round.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from tilewright.te import DTYPES
 # No network has its weights farther up; in a hostile one, every scale would go all the way.
 _FARTHEST = 32
 _SCALES_AND_SHIFTS = frozenset(("Mul", "Div", "Add", "Sub"))
+# A sum with more than this loses half of the digits of a number near 1.
+_LARGEST_SHIFT = {"float64": 2.0**26, "float32": 2.0**12, "float16": 2.0**5, "bfloat16": 2.0**4}
 
 Factor: TypeAlias = npt.NDArray[np.float64]
 Combine: TypeAlias = Callable[[Factor, Factor], Factor]
@@ -56,7 +61,7 @@ def _folded(editor: TracingEditor, node: Node) -> str | None:
     if before is None or before.op not in (_SCALED if node.op in ("Mul", "Div") else _SHIFTED):
         return None
     number = _operand(node, editor.constants[other].astype(np.float64))
-    if not np.all(np.isfinite(number)):
+    if not np.all(np.isfinite(number)) or (node.op in ("Add", "Sub") and _rounds(number, result.dtype)):
         return None
     return _scaled(editor, source, number) if node.op in ("Mul", "Div") else _shifted(editor, source, number)
 
@@ -67,6 +72,17 @@ def _operand(node: Node, number: Factor) -> Factor:
         with np.errstate(divide="ignore"):
             return 1 / number
     return -number if node.op == "Sub" else number
+
+
+def _rounds(shift: Factor, dtype: str) -> bool:
+    return bool(np.any(np.abs(shift) > _LARGEST_SHIFT[dtype]))
+
+
+def _fitting(value: Factor, dtype: npt.DTypeLike) -> npt.NDArray[np.generic] | None:
+    """Numbers in a type, if none is too large for it."""
+    with np.errstate(over="ignore"):
+        new = value.astype(dtype)
+    return new if bool(np.all(np.isfinite(new))) else None
 
 
 def _scaled(editor: TracingEditor, name: str, factor: Factor, distance: int = 0) -> str | None:
@@ -107,9 +123,9 @@ def _old_bias(editor: TracingEditor, node: Node) -> Factor:
     return editor.constants[node.inputs[2]].astype(np.float64)
 
 
-def _bias(editor: TracingEditor, node: Node, value: Factor) -> str:
-    dtype = editor.type(node.outputs[0]).dtype
-    return editor.constant(value.astype(dtype), f"{node.outputs[0]}.bias")
+def _bias(editor: TracingEditor, node: Node, value: Factor) -> str | None:
+    new = _fitting(value, editor.type(node.outputs[0]).dtype)
+    return None if new is None else editor.constant(new, f"{node.outputs[0]}.bias")
 
 
 def _scaled_convolution(editor: TracingEditor, node: Node, factor: Factor, _: int) -> str | None:
@@ -125,18 +141,20 @@ def _scaled_convolution(editor: TracingEditor, node: Node, factor: Factor, _: in
         group = cast(int, node.attributes.get("group", 1))
         rows = wide.reshape(group, -1, *weights.shape[1:])
         scaled = rows * factors.reshape(group, 1, -1, *[1] * (weights.ndim - 2))
-    new = editor.constant(scaled.reshape(weights.shape).astype(weights.dtype), node.inputs[1])
-    inputs = [node.inputs[0], new]
-    if len(node.inputs) > 2 and node.inputs[2]:
-        inputs.append(_bias(editor, node, _old_bias(editor, node) * factors))
-    return _copy(editor, node, inputs)
+    new = _fitting(scaled.reshape(weights.shape), weights.dtype)
+    has_bias = len(node.inputs) > 2 and bool(node.inputs[2])
+    bias = _bias(editor, node, _old_bias(editor, node) * factors) if has_bias else ""
+    if new is None or bias is None:
+        return None
+    return _copy(editor, node, [node.inputs[0], editor.constant(new, node.inputs[1]), *([bias] if bias else [])])
 
 
 def _shifted_convolution(editor: TracingEditor, node: Node, shift: Factor) -> str | None:
     added = _per_channel(editor, node, shift)
     if added is None or not _has_known_bias(editor, node):
         return None
-    return _copy(editor, node, (*node.inputs[:2], _bias(editor, node, _old_bias(editor, node) + added)))
+    bias = _bias(editor, node, _old_bias(editor, node) + added)
+    return None if bias is None else _copy(editor, node, (*node.inputs[:2], bias))
 
 
 # --- other nodes ---------------------------------------------------------------------------------------------------
@@ -150,8 +168,8 @@ def _scaled_product(editor: TracingEditor, node: Node, factor: Factor, distance:
         columns = factor.reshape(()) if is_number else factor.reshape(-1)
         if not is_number and (weights.ndim < 2 or factor.shape[-1:] != (factor.size,)):
             return None
-        new = (weights.astype(np.float64) * columns).astype(weights.dtype)
-        return _copy(editor, node, (left, editor.constant(new, right)))
+        new = _fitting(weights.astype(np.float64) * columns, weights.dtype)
+        return None if new is None else _copy(editor, node, (left, editor.constant(new, right)))
     if not is_number:
         return None
     for position, name in enumerate(node.inputs):
@@ -176,7 +194,7 @@ def _scaled_multiple(editor: TracingEditor, node: Node, factor: Factor, _: int) 
 def _scaled_sum(editor: TracingEditor, node: Node, factor: Factor, distance: int) -> str | None:
     source, constant = _constant_operand(editor, node)
     new = _combined(editor, constant, np.multiply, factor)
-    if new is None:
+    if new is None or _rounds(editor.constants[constant].astype(np.float64), editor.type(node.outputs[0]).dtype):
         return None
     scaled = _scaled(editor, source, factor, distance + 1)
     return None if scaled is None else _copy(editor, node, (scaled, editor.constant(new, constant)))
@@ -194,12 +212,13 @@ def _with_operand(editor: TracingEditor, node: Node, combine: Combine, number: F
 
 
 def _combined(editor: TracingEditor, constant: str, combine: Combine, number: Factor) -> npt.NDArray[np.generic] | None:
-    """A new constant from an old one, if it is not larger than both that go into it."""
+    """A new constant from an old one, if it has no more elements than both that go into it, and they fit."""
     if not constant:
         return None
     value = editor.constants[constant]
     new = combine(value.astype(np.float64), number)
-    return new.astype(value.dtype) if new.size <= max(value.size, number.size) else None
+    fitting = _fitting(new, value.dtype) if new.size <= max(value.size, number.size) else None
+    return None if fitting is None or np.any((fitting == 0) & (new != 0)) else fitting
 
 
 def _constant_operand(editor: TracingEditor, node: Node) -> tuple[str, str]:
@@ -230,8 +249,10 @@ def _scaled_norm(editor: TracingEditor, node: Node, factor: Factor, _: int) -> s
         return None
     inputs = [node.inputs[0]]
     for name in filter(None, node.inputs[1:]):
-        value = editor.constants[name]
-        inputs.append(editor.constant((value.astype(np.float64) * factors).astype(value.dtype), name))
+        new = _fitting(editor.constants[name].astype(np.float64) * factors, editor.constants[name].dtype)
+        if new is None:
+            return None
+        inputs.append(editor.constant(new, name))
     return _copy(editor, node, inputs)
 
 
@@ -241,8 +262,10 @@ def _shifted_norm(editor: TracingEditor, node: Node, shift: Factor) -> str | Non
         return None
     scale = editor.constants[node.inputs[1]]
     old = editor.constants[node.inputs[2]] if len(node.inputs) > 2 and node.inputs[2] else np.zeros_like(scale)
-    bias = editor.constant((old.astype(np.float64) + shifts).astype(scale.dtype), f"{node.outputs[0]}.bias")
-    return _copy(editor, node, (*node.inputs[:2], bias))
+    bias = _fitting(old.astype(np.float64) + shifts, scale.dtype)
+    if bias is None:
+        return None
+    return _copy(editor, node, (*node.inputs[:2], editor.constant(bias, f"{node.outputs[0]}.bias")))
 
 
 def _copy(editor: TracingEditor, node: Node, inputs: Sequence[str]) -> str:

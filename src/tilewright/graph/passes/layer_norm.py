@@ -40,6 +40,8 @@ def _rewritten(editor: TracingEditor, node: Node) -> bool:
     known = editor.types[source]
     if epsilon is None or known is None or known.dtype not in ("float32", "float16", "bfloat16"):
         return False
+    if editor.types[node.outputs[0]] != known:  # an epsilon or exponent of more axes
+        return False
     rank = len(known.shape)
     if axes != tuple(range(rank - len(axes), rank)):
         return False
