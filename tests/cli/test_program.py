@@ -33,6 +33,14 @@ def test_wrong_usage_exits_with_2_and_says_so_on_stderr(
     assert "usage: tilewright" in printed.err
 
 
+@pytest.mark.parametrize(
+    "arguments", [["target"], ["tune", "gmm:4x4x4"], ["inspect", "gmm:4x4x4", "--asm"], ["bench", "gmm:4x4x4"]]
+)
+def test_a_target_that_is_none_is_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*arguments, "--target", "llvm -mcpu=hasswell"]) == 2
+    assert "error: --target: -mcpu names" in capsys.readouterr().err
+
+
 def test_target_describes_the_machine(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["target"]) == 0
     printed = dict([part.strip() for part in line.split("  ", 1)] for line in capsys.readouterr().out.splitlines())

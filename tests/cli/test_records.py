@@ -63,6 +63,13 @@ def test_best_prints_the_trace_to_paste(path: str, capsys: pytest.CaptureFixture
     assert trace == ["s = tw.Schedule(task)", 's["C"].split("i", [4, 1250])', 's["C"].vectorize("i.2")']
 
 
+def test_best_of_a_task_that_is_not_there_is_an_error(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["records", "best", path, "--task", "zz"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "no record is of a task whose hash begins with 'zz'; the tasks are 5f3a" in printed.err
+
+
 def test_merge_and_prune_change_files(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "out.jsonl")
     assert main(["records", "merge", path, path, "-o", out]) == 0

@@ -56,6 +56,25 @@ def count(schedule: tw.Schedule, target: Target) -> tuple[int, int]:
     return sum("vfmadd" in line and "{1to" in line for line in lines), sum("vbroadcasts" in line for line in lines)
 
 
+@pytest.mark.parametrize("columns", [32, 72])
+def test_a_factor_that_is_chosen_lane_by_lane_is_none_for_all_lanes(columns: int) -> None:
+    A, B = te.placeholder((5, columns), name="A"), te.placeholder((columns, 5), name="B")
+    r = te.reduce_axis(columns, name="r")
+    C = te.compute(
+        (5, columns),
+        lambda i, j: te.sum(te.select((r <= j) & te.equal((j - r) % 3, 0), A[i, r], 0.0) * B[r, i], axis=r),
+        name="C",
+    )
+    s = tw.Schedule(Task([A, B], C))
+    outer, inner = s["C"].split("r", 4)
+    s["C"].reorder(inner, "i", outer, "j")
+    s["C"].vectorize("j")
+    a, b = np.random.default_rng(0).uniform(-1, 1, (2, 5, columns)).astype(np.float32)
+    distance = np.arange(columns) - np.arange(columns)[:, None]
+    expected = (a * b) @ ((distance >= 0) & (distance % 3 == 0))
+    np.testing.assert_allclose(tw.build(s, threads=1)(a, np.ascontiguousarray(b.T)), expected, atol=1e-5)
+
+
 def test_two_vectors_that_share_an_element_take_it_from_memory() -> None:
     assert count(product(6, 32), AVX512) == (12, 0)
     assert count(product(6, 32, unrolled=2), AVX512) == (24, 0)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from tilewright.errors import RecordFormatError, TilewrightError
 from tilewright.records import read_ansor_log
 from tilewright.records.ansor import parse_ansor_line
-from tilewright.records.autotvm import parse_autotvm_line
+from tilewright.records.autotvm import is_autotvm, parse_autotvm_line
 from tilewright.records.foreign_log import BROKEN_LINE, log_lines
 
 STEPS = [
@@ -87,6 +89,22 @@ def test_knobs_of_autotvm_are_primitives() -> None:
     assert program.latency_s == pytest.approx(2e-3)
 
 
+def test_lines_of_the_version_before_of_autotvm_are_read_too() -> None:
+    target, template, arguments, options = AUTOTVM["input"]
+    config = {"i": 3, "t": "direct", "c": None, "e": ENTITY}
+    old = {"i": [target, template, arguments, options, ["dense"], config], "r": AUTOTVM["result"], "v": 0.1}
+    assert is_autotvm(old)
+    assert is_autotvm(AUTOTVM)
+    assert not is_autotvm(ANSOR)
+    assert parse_autotvm_line(old) == parse_autotvm_line(AUTOTVM)
+
+
+def test_a_choice_of_autotvm_is_one_of_any_values() -> None:
+    entity = [["scale", "ot", 0.5], ["sizes", "ot", [4, None, 1e-3]]]
+    program = parse_autotvm_line(AUTOTVM | {"config": {"entity": entity}})
+    assert program.form == (("ot", ("scale", "0.5"), 0), ("ot", ("sizes", "None", "0.001"), 1))
+
+
 @pytest.mark.parametrize("result", [[[1e9], 1, 0.1, 1.6e9], [[1e10], 0, 0.1, 1.6e9], [[], 0, 0.1, 1.6e9]])
 def test_failures_have_no_latency(result: list[Any]) -> None:
     assert parse_autotvm_line(AUTOTVM | {"result": result}).latency_s is None
@@ -122,6 +140,17 @@ def test_files_are_known_by_what_they_are_and_not_by_their_names(
     path.write_bytes(pack(text))
     assert [number for number, _ in log_lines(path)] == [3]
     assert [record.version for record in read_ansor_log(path)] == ["v0.6"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+def test_a_log_may_be_a_pipe(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    lines = b"".join(json.dumps(ANSOR | {"v": str(n)}).encode() + b"\n" for n in range(100))
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = Thread(target=path.write_bytes, args=[pack(lines)])
+    writer.start()
+    assert [number for number, _ in log_lines(path)] == list(range(1, 101))
+    writer.join()
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])

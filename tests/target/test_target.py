@@ -59,6 +59,11 @@ CANONICAL = [
         f"{HASWELL} -num-cores=1 {INTEL_CACHES} -core=mad_latency:5.25,window:224",
     ),
     ("aarch64", f"llvm -mcpu=generic -mtriple=aarch64-unknown-linux-gnu -num-cores=1 {ARM_CACHES}"),
+    (
+        "llvm -mtriple=aarch64-linux-gnu -mattr=+dotprod",
+        f"llvm -mcpu=generic -mtriple=aarch64-unknown-linux-gnu -mattr=+dotprod -num-cores=1 {ARM_CACHES}",
+    ),
+    ("llvm -mcpu=haswell -mtriple=x86_64-linux", f"{HASWELL[:-4]} -num-cores=1 {INTEL_CACHES}"),
     ("llvm -mtriple=aarch64-none-none", f"llvm -mcpu=generic -mtriple=aarch64-none-none -num-cores=1 {ARM_CACHES}"),
     (
         "raspberry-pi-5",
@@ -87,6 +92,7 @@ MISTAKES = [
     ("llvm -mcpu=haswell -mcpu=haswell", "-mcpu twice"),
     ("llvm -mtriple=sparc-sun-solaris", "got 'sparc-sun-solaris'"),
     ("llvm -mtriple=x86_64", "got 'x86_64'"),
+    ("llvm -mtriple=sparc-linux-gnu", "got 'sparc-unknown-linux-gnu'"),
     ("llvm -mcpu=haswell -mattr=avx512f", "each with \\+ or -; got 'avx512f'"),
     ("llvm -mcpu=haswell -mattr=+avx513f", "did you mean avx512f"),
     ("llvm -mcpu=haswell -mattr=+neon", "got '\\+neon'"),

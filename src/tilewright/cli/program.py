@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import tilewright
 from tilewright.cli import bench, compile, dataset, fleet, inspect, model, records, run, target, tune
 from tilewright.cli.streams import OutputError, checked_stdout, tolerant_stderr
-from tilewright.errors import TilewrightError, UsageError
+from tilewright.errors import CodegenError, TilewrightError, UsageError
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -34,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     arguments = parser.parse_args(argv)
     try:
+        _check_target(arguments)
         arguments.run(arguments)
     except UsageError as error:
         return _report(parser, error, EXIT_USAGE)
@@ -42,6 +43,18 @@ def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return EXIT_OK
+
+
+def _check_target(arguments: argparse.Namespace) -> None:
+    """A target that is none is wrong usage, whatever the subcommand wants of it."""
+    if getattr(arguments, "target", target.DEFAULT_TARGET) == target.DEFAULT_TARGET:
+        return
+    from tilewright.target import Target
+
+    try:
+        Target.parse(arguments.target)
+    except CodegenError as error:
+        raise UsageError(f"--target: {error}") from error
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilewright.cli.table import table
+from tilewright.errors import TilewrightError
 
 if TYPE_CHECKING:
     from tilewright.records import Key, Record
@@ -60,9 +61,16 @@ def run_list(arguments: argparse.Namespace) -> None:
 def run_best(arguments: argparse.Namespace) -> None:
     from tilewright.records import fastest, group_by_task
 
-    for key, records in group_by_task(_read(arguments.files)).items():
+    groups = group_by_task(_read(arguments.files))
+    chosen = {key: records for key, records in groups.items() if key.task.startswith(arguments.task)}
+    if arguments.task and not chosen:
+        known = ", ".join(dict.fromkeys(key.task[:_HASH_DIGITS] for key in groups)) or "none"
+        raise TilewrightError(
+            f"no record is of a task whose hash begins with {arguments.task!r}; the tasks are {known}"
+        )
+    for key, records in chosen.items():
         record = fastest(records)
-        if record is not None and key.task.startswith(arguments.task):
+        if record is not None:
             assert record.latency_s is not None
             name = record.workload or "task"
             where = f"{key.target}, {key.threads} threads{_context(key)}"

@@ -214,7 +214,17 @@ class Display:
     def _speed(self, latency_s: float | None) -> str:
         if latency_s is None:
             return "-"
-        return f"{self.flop / latency_s / 1e9:.1f} GFLOP/s {latency_s * 1e3:.3f} ms"
+        return f"{self.flop / latency_s / 1e9:.1f} GFLOP/s {_milliseconds(latency_s)}"
+
+
+def _milliseconds(latency_s: float) -> str:
+    """Three digits behind the point, or of what would be mostly zeros.
+
+    >>> _milliseconds(1.44e-3), _milliseconds(4.258e-8)
+    ('1.440 ms', '4.26e-05 ms')
+    """
+    time_ms = latency_s * 1e3
+    return f"{time_ms:.3f} ms" if time_ms >= 0.01 else f"{time_ms:.3g} ms"
 
 
 def failures(statuses: Mapping[str, int]) -> str:

@@ -172,6 +172,7 @@ class FunctionWriter:
         frame = self.frame
         position, end = loop.begin, loop.begin + loop.extent
         lanes = self._register_lanes(loop.body)
+        frame.ranges[loop.var] = Interval(position, end - 1)
         apart = self._read_apart(loop, lanes)
         while position < end:
             while lanes > end - position:

@@ -44,11 +44,21 @@ class Values:
     def chosen(self, e: Expr) -> Expr:
         """What a select comes to whose condition is known at the place that is being written."""
         while isinstance(e, Select):
-            cond = self.emit(e.cond)
-            if cond.text not in ("true", "false"):
+            holds = self._holds(e.cond)
+            if holds is None:
                 break
-            e = e.a if cond.text == "true" else e.b
+            e = e.a if holds else e.b
         return e
+
+    def _holds(self, cond: Expr) -> bool | None:
+        """Whether a condition holds, where the ranges of loops tell; nothing is written, as no value is needed."""
+        if isinstance(cond, Test):
+            return self.frame.decide(cond.op, cond.form)
+        if not isinstance(cond, Binary) or cond.op not in ("and", "or"):
+            return None
+        decides = cond.op == "or"
+        sides = self._holds(cond.a), self._holds(cond.b)
+        return decides if decides in sides else None if None in sides else not decides
 
     def _value(self, e: Expr) -> Value:
         if isinstance(e, Const):

@@ -46,7 +46,7 @@ def log_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """
     number = 0
     try:
-        with _opened(path) as file:
+        with open(path, "rb") as raw, _unpacked(raw) as file:
             while line := file.readline(MAX_LINE_BYTES):
                 number += 1
                 if line.strip() and not line.startswith(b"#"):
@@ -85,9 +85,9 @@ def flattened(values: list[Any] | tuple[Any, ...]) -> tuple[tuple[str, ...], tup
     return tuple(words), tuple(numbers)
 
 
-def _opened(path: str | os.PathLike[str]) -> io.BufferedIOBase:
-    with open(path, "rb") as file:
-        beginning = file.read(len(_XZ))
+def _unpacked(file: io.BufferedReader) -> io.BufferedIOBase:
+    """The content of a file, which is read once and in order: it may be a pipe."""
+    beginning = file.peek(len(_XZ))
     if beginning.startswith(_XZ):
-        return lzma.open(path, "rb")
-    return gzip.open(path, "rb") if beginning.startswith(_GZIP) else open(path, "rb")
+        return lzma.open(file, "rb")
+    return gzip.open(file, "rb") if beginning.startswith(_GZIP) else file

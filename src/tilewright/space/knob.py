@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -163,6 +163,27 @@ class Decision:
         if not isinstance(other, Decision) or other.knob is not self.knob:
             raise UsageError(f"{self} is multiplied by {other}; a decision is multiplied by another of its own knob")
         return Decision(self.knob, (*self.columns, *other.columns))
+
+    __rmul__ = __mul__
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same decision; whether it is some number is not known yet."""
+        if isinstance(other, int | float):
+            raise self._open()
+        return isinstance(other, Decision) and (self.knob, self.columns) == (other.knob, other.columns)
+
+    def _refuse(self, *others: object) -> NoReturn:
+        raise self._open()
+
+    __bool__ = __int__ = __index__ = __float__ = __iter__ = __round__ = __neg__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refuse
+
+    def _open(self) -> UsageError:
+        return UsageError(
+            f"{self} is a number that is not known yet, since a knob decides it: it can be given to split, and "
+            "multiplied by another of its knob; let a knobs.choice decide what depends on it"
+        )
 
     def __str__(self) -> str:
         return f"{self.knob.name}{list(self.columns)}"

@@ -20,6 +20,7 @@ _OPTIONS = (
     "-mcpu", "-mtriple", "-mattr", "-num-cores", *CACHE_OPTIONS, "-vector-bits", "-vector-registers", "-core"
 )  # fmt: skip
 _TRIPLE = re.compile(r"(x86_64|aarch64|riscv64)-[a-z0-9_]+-(linux|none|freebsd)(-[a-z0-9_]+)?")
+_WITHOUT_VENDOR = re.compile(r"([a-z0-9_]+)-((?:linux|freebsd)(?:-[a-z0-9_]+)?)")
 _CPU = re.compile(r"[a-z0-9][a-z0-9._-]*")
 MAX_CORES = 2**20
 
@@ -47,8 +48,13 @@ def read_options(text: str) -> dict[str, str]:
             raise CodegenError(f"a target has the form {SYNTAX!r}; got {word!r} in {text!r}: write -option=value")
         if name in options:
             raise CodegenError(f"a target gives each option once; got {name} twice in {text!r}: remove one")
-        options[name] = value
+        options[name] = _with_vendor(value) if name == "-mtriple" else value
     return options
+
+
+def _with_vendor(triple: str) -> str:
+    """The triple in full; compilers are called after one without a vendor, such as aarch64-linux-gnu."""
+    return _WITHOUT_VENDOR.sub(r"\1-unknown-\2", triple) if _WITHOUT_VENDOR.fullmatch(triple) else triple
 
 
 def _expand_short_name(name: str) -> dict[str, str]:

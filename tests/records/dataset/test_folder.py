@@ -16,7 +16,7 @@ from tests.records.dataset.samples import ARM, GEMM, HASWELL, SMALL, some_progra
 from tilewright.cost_model import AnalyticalModel
 from tilewright.errors import RecordFormatError, UsageError
 from tilewright.features import StatementEncoder
-from tilewright.records.dataset import DatasetFolder, Device, read_folder
+from tilewright.records.dataset import DatasetFolder, Device, NetworkTasks, read_folder
 from tilewright.target import Target
 from tilewright.te import Task, names_in, renamed
 from tilewright.te.tensor import Tensor
@@ -31,6 +31,16 @@ def test_a_dataset_is_read_by_device_and_network(tmp_path: Path) -> None:
     assert {group.population.sketch.task.hash for group in one.measured} == {GEMM.hash}
     assert len(read_folder(tmp_path, devices=["a72"], networks=["one[batch=4]"])) == 12
     assert len({group.subject for group in read_folder(tmp_path).groups}) == 4
+
+
+def test_networks_whose_files_would_be_called_alike_are_all_kept(tmp_path: Path) -> None:
+    folder = DatasetFolder.create(tmp_path)
+    inputs = ",".join(f"a_long_name_of_input_{n}=1x128x768" for n in range(8))
+    titles = [("my net", ""), ("my_net", ""), ("net", f"{inputs},last=1"), ("net", f"{inputs},last=2")]
+    networks = [NetworkTasks(name, {GEMM.hash: n + 1}, "warm", sizes) for n, (name, sizes) in enumerate(titles)]
+    for network in [*networks, *networks]:
+        folder.add_network(network)
+    assert sorted(found.weights[GEMM.hash] for found in folder.networks()) == [1, 2, 3, 4]
 
 
 def test_what_was_measured_on_a_foreign_machine_is_scored_here(tmp_path: Path) -> None:

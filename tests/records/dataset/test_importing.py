@@ -105,12 +105,23 @@ def test_broken_lines_are_counted_and_named_and_cost_themselves_alone(data: Path
         ansor_line([2], key="[NaN]"),
         ansor_line([2], key="no json"),
         autotvm_line(4).replace("0.001", "-1"),
+        ansor_line([2], cost_s=5e8),
+        ansor_line([2] * 10_001),
+        ansor_line([2]).replace("[[], [", '[[], [["CI", 1], ' + '["CI", 1], ' * 10_000),
     ]
     found = imported(data, "v100", ansor_line([4]), *hostile, ansor_line([8]))
     assert (found.num_records, found.num_broken) == (2, len(hostile))
     assert "v100.log:2: not a record of Ansor or AutoTVM" in found.broken[0]
     assert len(found.broken) == 10
     assert len(read_folder(data)) == 2
+
+
+def test_the_least_and_the_most_that_is_imported_comes_back(data: Path) -> None:
+    lines = [ansor_line([-(2**63)], cost_s=1e-12), ansor_line([2**63 - 1], cost_s=1e8), ansor_line([2], cost_s=1.0)]
+    assert imported(data, "v100", *lines).num_added == 3
+    (group,) = logged(data)
+    np.testing.assert_array_equal(group.primitives[0].numbers[3], [-(2**63), 2**63 - 1, 2])
+    assert imported(data, "v100", *lines).num_added == 0
 
 
 def test_a_file_that_ends_early_gives_what_comes_before(data: Path, tmp_path: Path) -> None:

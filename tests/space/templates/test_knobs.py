@@ -93,6 +93,29 @@ def test_numbers_of_two_knobs_do_not_multiply() -> None:
         sketches_of(mixed)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        bool,
+        int,
+        range,
+        list,
+        lambda rows: rows == 4,
+        lambda rows: rows > 4,
+        lambda rows: rows != 1,
+        lambda rows: min(rows, 8),
+        lambda rows: rows + 1,
+        lambda rows: 64 // rows,
+    ],
+)
+def test_a_number_that_is_open_is_no_number_of_python(use: Callable[[Any], object]) -> None:
+    def asking(s: tw.Schedule, knobs: Knobs) -> None:
+        use(knobs.split("rows", s["C"].loops[0], 2))
+
+    with pytest.raises(UsageError, match=r"test_knobs.py:\d+: rows\[0\] is a number that is not known yet"):
+        sketches_of(asking)
+
+
 def test_loops_are_put_into_any_order_or_one_of_some() -> None:
     orders: list[str] = []
 

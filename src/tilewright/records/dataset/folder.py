@@ -129,9 +129,12 @@ class DatasetFolder:
     def add_network(self, network: NetworkTasks) -> None:
         """Write what a network consists of, in the place of another of this name and these sizes."""
         path = network.path(self.path / "networks")
-        for known in _readable(NetworkTasks.read, [path] if path.exists() else []):
-            if known.weights != network.weights:
-                warnings.warn(f"{path}: the network {known.title} had other tasks, and is replaced", stacklevel=2)
+        known = _network(path)
+        if known is not None and known.title != network.title:
+            path = network.second_path(self.path / "networks")
+            known = _network(path)
+        if known is not None and known.weights != network.weights:
+            warnings.warn(f"{path}: the network {known.title} had other tasks, and is replaced", stacklevel=2)
         network.write(path)
 
     def _task_path(self, digest: str) -> Path:
@@ -199,6 +202,11 @@ class DatasetFolder:
 
     def _device_folder(self, device: Device) -> Path:
         return self.path / "devices" / device.name
+
+
+def _network(path: Path) -> NetworkTasks | None:
+    """The network of a file; None where there is none, or none that can be read."""
+    return next(_readable(NetworkTasks.read, [path] if path.exists() else []), None)
 
 
 def _readable(read: Callable[[Path], _Part], paths: Iterable[Path]) -> Iterator[_Part]:

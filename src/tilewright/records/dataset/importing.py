@@ -15,16 +15,15 @@ import numpy as np
 
 from tilewright.errors import RecordFormatError
 from tilewright.records.ansor import parse_ansor_line
-from tilewright.records.autotvm import parse_autotvm_line
+from tilewright.records.autotvm import is_autotvm, parse_autotvm_line
 from tilewright.records.dataset.device import Device
 from tilewright.records.dataset.folder import DatasetFolder
-from tilewright.records.dataset.logged import Form, LoggedForm
+from tilewright.records.dataset.logged import LEAST_S, MAX_PRIMITIVES, MOST_S, Form, LoggedForm
 from tilewright.records.foreign_log import BROKEN_LINE, LoggedProgram, line_error, log_lines
 
 ANSOR, AUTOTVM = "ansor", "autotvm"
 _MAX_BUFFERED = 1 << 25  # numbers, of 8 bytes; then they are written
 _MOST_NAMED = 10
-_LEAST_S = 1e-12
 
 
 @dataclass(slots=True)
@@ -154,9 +153,14 @@ class _Rows:
 def _parse(line: bytes) -> tuple[str, LoggedProgram]:
     """The tool that wrote a line, and its program; one of BROKEN_LINE where neither did."""
     data = json.loads(line)
-    tool, program = (ANSOR, parse_ansor_line(data).program) if "i" in data else (AUTOTVM, parse_autotvm_line(data))
-    if program.latency_s is not None and not program.latency_s >= _LEAST_S:
-        raise ValueError(f"a program that ran took some time, got {program.latency_s} s")
+    if is_autotvm(data):
+        tool, program = AUTOTVM, parse_autotvm_line(data)
+    else:
+        tool, program = ANSOR, parse_ansor_line(data).program
+    if program.latency_s is not None and not LEAST_S <= program.latency_s <= MOST_S:
+        raise ValueError(f"a program takes from {LEAST_S:g} to {MOST_S:g} s, got {program.latency_s}")
+    if max(len(program.form), *(count for _, _, count in program.form), 0) > MAX_PRIMITIVES:
+        raise OverflowError(f"a program has at most {MAX_PRIMITIVES} primitives, and each as many numbers")
     if not -(2**63) <= min(program.numbers, default=0) <= max(program.numbers, default=0) < 2**63:
         raise OverflowError(f"numbers have 64 bits, got {shown(max(program.numbers, key=abs))}")
     if not 0 <= program.error_number < 2**15:

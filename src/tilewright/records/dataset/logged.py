@@ -17,8 +17,9 @@ from tilewright.records.dataset.files import broken, read_arrays, write_arrays
 KIND = "log"
 CONTEXT = "log"
 """In place of the context of programs that were not measured here."""
-_MAX_PRIMITIVES = 10_000
-_LEAST_S, _MOST_S = 1e-12, 1e8
+MAX_PRIMITIVES = 10_000
+"""Of a program; and the numbers of a primitive."""
+LEAST_S, MOST_S = float(np.float32(1e-12)), 1e8  # latencies are written as float32
 
 Form: TypeAlias = tuple[tuple[str, tuple[str, ...], int], ...]
 """Of each primitive its kind, its names and how many numbers it has."""
@@ -134,7 +135,7 @@ def _column(values: NDArray[np.int64]) -> int | NDArray[np.int64]:
 
 
 def _smallest_type(numbers: NDArray[np.int64]) -> type[np.signedinteger[Any]]:
-    most = int(np.abs(numbers).max(initial=0))
+    most = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))  # the least int64 has no absolute value
     return np.int16 if most < 2**15 else np.int32 if most < 2**31 else np.int64
 
 
@@ -146,7 +147,7 @@ def _list(path: Path, header: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _form(path: Path, data: object) -> Form:
-    if not isinstance(data, list) or len(data) > _MAX_PRIMITIVES or not all(map(_is_primitive, data)):
+    if not isinstance(data, list) or len(data) > MAX_PRIMITIVES or not all(map(_is_primitive, data)):
         raise broken(path, f"a form has a kind, names and a count for each primitive, got {shown(data)}")
     return tuple((kind, tuple(names), count) for kind, names, count in data)
 
@@ -156,7 +157,7 @@ def _is_primitive(data: object) -> bool:
         return False
     kind, names, count = data
     are_words = isinstance(kind, str) and isinstance(names, list) and all(isinstance(name, str) for name in names)
-    return are_words and type(count) is int and 0 <= count <= _MAX_PRIMITIVES
+    return are_words and type(count) is int and 0 <= count <= MAX_PRIMITIVES
 
 
 def _checked(path: Path, arrays: Mapping[str, NDArray[Any]], name: str, kind: str, num: int) -> NDArray[Any]:
@@ -168,6 +169,6 @@ def _checked(path: Path, arrays: Mapping[str, NDArray[Any]], name: str, kind: st
 
 
 def _check_times(path: Path, times: NDArray[np.float64]) -> None:
-    wrong = ~np.isnan(times) & ~((times >= _LEAST_S) & (times <= _MOST_S))
+    wrong = ~np.isnan(times) & ~((times >= LEAST_S) & (times <= MOST_S))
     if wrong.any():
-        raise broken(path, f"a latency is from {_LEAST_S:g} to {_MOST_S:g} s, got {times[wrong][0]}")
+        raise broken(path, f"a latency is from {LEAST_S:g} to {MOST_S:g} s, got {times[wrong][0]}")

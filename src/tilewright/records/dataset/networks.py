@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from tilewright.records.dataset.files import broken, read_json, write_json
 
 _KIND = "network"
 _MAX_WEIGHT = 1_000_000
+_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,13 @@ class NetworkTasks:
         return f"{self.name}[{self.sizes}]" if self.sizes else self.name
 
     def path(self, folder: Path) -> Path:
-        """Where it stands among the networks of a dataset."""
+        """Where it stands among the networks of a dataset, if no other has the place."""
         return folder / f"{_file_name(self.title)}.json"
+
+    def second_path(self, folder: Path) -> Path:
+        """Where it stands if another does whose title is spelt alike: as a file is called, or in its beginning."""
+        digest = hashlib.sha256(self.title.encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
+        return folder / f"{_file_name(self.title)}-{digest}.json"
 
     def write(self, path: Path) -> None:
         """Put its file in its place."""
