@@ -62,13 +62,14 @@ def test_programs_from_one_shelf_compute_what_numpy_computes() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
-def test_large_bodies_are_compiled_once() -> None:
+def test_large_bodies_and_those_that_come_again_are_compiled_once() -> None:
     shelf = CodeShelf(TARGET, 2)
     trace = winograd_programs(1)[0]
-    first, second = (shelf.compile(trace.apply(CONVOLUTION)) for _ in range(2))
-    assert first.parts
-    assert all(a is b for a, b in zip(first.parts, second.parts, strict=True))
-    assert first.object_code == second.object_code
+    first, second, third = (shelf.compile(trace.apply(CONVOLUTION)) for _ in range(3))
+    assert 0 < len(first.parts) < len(second.parts)
+    assert {id(part) for part in first.parts} <= {id(part) for part in second.parts}
+    assert all(a is b for a, b in zip(second.parts, third.parts, strict=True))
+    assert second.object_code == third.object_code
 
 
 def test_small_programs_are_one_object_file() -> None:

@@ -2,7 +2,7 @@
 
 The candidates of a task differ in the tiles of one stage, say, while the transforms around it, which take most of the
 compiler's time, are the same ones again and again. Bodies of parallel loops are functions, so that these are kept: as
-text by the loop that they came from, and large ones as object files by their text.
+text by the loop that they came from, and large ones, and those that come again, as object files by their text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tilewright.target import Target
 
 _Item = TypeVar("_Item")
 
-# Smaller functions are compiled with the program: an object file more takes 3 ms to make and 0.1 ms to load.
+# Smaller functions are compiled with the first program that has them: an object file more takes 3 ms to make and
+# 0.1 ms to load.
 _LARGE_TEXT = 20_000
 _MAX_BYTES = 32 << 20
 
@@ -34,6 +35,7 @@ class CodeShelf:
         self.num_threads = num_threads
         self._bodies: _Recent[ParallelBody] = _Recent(lambda body: len(body.text))
         self._objects: _Recent[bytes] = _Recent(len)
+        self._texts: _Recent[str] = _Recent(len)
 
     def body(self, loop: For, surroundings: object, write: Callable[[], ParallelBody]) -> ParallelBody:
         """The body of a loop that is written as in `surroundings`, or as `write` gives it.
@@ -43,13 +45,19 @@ class CodeShelf:
         return self._bodies.get(pickle.dumps((loop, surroundings)), write)
 
     def compile(self, schedule: Schedule) -> KernelBinary:
-        """The binary of a schedule, in which large bodies are object files of their own."""
+        """The binary of a schedule, in which bodies that are large, or came before, are object files of their own."""
         module = lower(schedule)
         generated = generate(module, self.target, self.num_threads, shelf=self)
-        large = [body for body in generated.bodies if len(body.text) >= _LARGE_TEXT]
-        parts = tuple(self._object(body) for body in large)
-        object_code = compile_object(generated.without(large), self.target)
+        apart = [body for body in generated.bodies if self._came_before(body) or len(body.text) >= _LARGE_TEXT]
+        parts = tuple(self._object(body) for body in apart)
+        object_code = compile_object(generated.without(apart), self.target)
         return KernelBinary.made_of(module, generated, object_code, parts)
+
+    def _came_before(self, body: ParallelBody) -> bool:
+        """Whether another program had it; the next one is told so."""
+        came_before = body.text in self._texts
+        self._texts.get(body.text, lambda: body.text)
+        return came_before
 
     def _object(self, body: ParallelBody) -> bytes:
         return self._objects.get(body.text, lambda: compile_object(body.as_module(), self.target))
@@ -62,6 +70,9 @@ class _Recent(Generic[_Item]):
         self._size = size
         self._items: dict[bytes | str, _Item] = {}
         self._num_bytes = 0
+
+    def __contains__(self, key: bytes | str) -> bool:
+        return key in self._items
 
     def get(self, key: bytes | str, make: Callable[[], _Item]) -> _Item:
         item = self._items.pop(key, None)

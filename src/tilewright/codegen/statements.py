@@ -17,6 +17,7 @@ from tilewright.codegen.values import Values
 from tilewright.errors import CodegenError
 from tilewright.ir import (
     Block,
+    Buffer,
     For,
     Load,
     Stmt,
@@ -319,7 +320,8 @@ class FunctionWriter:
         self.memory.forget_loads()
         self.num_closures += 1
         closure = FunctionWriter(self.module, f"{self.name}.body{self.num_closures}")
-        captured = self._captured(loop, closure)
+        buffers, variables = used_buffers(loop.body), used_variables(loop.body)
+        captured = self._captured(loop, closure, buffers, variables)
         slots = f"[{len(captured) + 1} x i64]"
         context = self.builder.name("context")
         self.memory.stack.append(f"  {context} = alloca {slots}, align 8")
@@ -330,18 +332,20 @@ class FunctionWriter:
             self.builder.effect(f"store {value.typed}, ptr {context}.{self.num_closures}.{position}, align 8")
         run = self.builder.fresh("load ptr, ptr %rt, align 8", "ptr", 1)
         self.builder.effect(f'call void {run.text}(ptr %rt, ptr @"{closure.name}", ptr {context}, i64 {loop.extent})')
-        body = self._reused_body(loop, closure, captured)
+        body = self._reused_body(loop, closure, captured, buffers, variables)
         self.module.add(body)
         self.scratch_bytes = max(self.scratch_bytes, body.scratch_bytes)
 
-    def _reused_body(self, loop: For, closure: FunctionWriter, captured: list[Value]) -> ParallelBody:
+    def _reused_body(
+        self, loop: For, closure: FunctionWriter, captured: list[Value], buffers: list[Buffer], variables: list[Var]
+    ) -> ParallelBody:
         """The body as it was written for another program, or else anew."""
         shelf = self.module.shelf
         if shelf is None or any(isinstance(inner, For) and inner.kind == PARALLEL for inner in statements(loop.body)):
             return closure._body(loop, captured)
         num_before = self.module.num_statements
-        known = [closure.frame.bindings.get(var) for var in used_variables(loop.body)]
-        has_pointer = [buffer in closure.memory.pointers for buffer in used_buffers(loop.body)]
+        known = [closure.frame.bindings.get(var) for var in variables]
+        has_pointer = [buffer in closure.memory.pointers for buffer in buffers]
         ranges = list(closure.frame.ranges.values())
         body = shelf.body(loop, (closure.name, known, has_pointer, ranges), lambda: closure._body(loop, captured))
         self.module.num_statements = num_before + body.num_statements
@@ -366,7 +370,7 @@ class FunctionWriter:
         num_statements = self.module.num_statements - num_before
         return ParallelBody(self.name, text, self.declarations, num_statements, self.memory.arena_bytes)
 
-    def _captured(self, loop: For, closure: FunctionWriter) -> list[Value]:
+    def _captured(self, loop: For, closure: FunctionWriter, buffers: list[Buffer], variables: list[Var]) -> list[Value]:
         """The run-time values that the body uses; they arrive in the closure as %in1, %in2, ..."""
         captured: list[Value] = []
 
@@ -374,11 +378,11 @@ class FunctionWriter:
             captured.append(value)
             return Value(f"%in{len(captured)}", value.dtype, 1)
 
-        for buffer in used_buffers(loop.body):
+        for buffer in buffers:
             pointer = self.memory.pointers.get(buffer)
             if pointer is not None:
                 closure.memory.pointers[buffer] = arrive(pointer)
-        for var in used_variables(loop.body):
+        for var in variables:
             if var in self.frame.bindings and var is not loop.var:
                 value = self.frame.bindings[var]
                 closure.frame.bindings[var] = value if isinstance(value, int) else arrive(value)

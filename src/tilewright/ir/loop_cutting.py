@@ -24,13 +24,27 @@ IntArray = npt.NDArray[np.int64]
 
 
 def cut_loops(nest: LoopNest) -> LoopNest:
-    return LoopNest(nest.name, nest.arguments, _cut(nest.body, _Context({}, MAX_COPIES)))
+    return LoopNest(nest.name, nest.arguments, _cut(nest.body, _Context({}, MAX_COPIES, _Conditions())))
+
+
+class _Conditions:
+    """The conditions in values. Each value is looked through once, however many loops are around it."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Expr, list[Expr]]] = {}  # with the value, whose id is nobody else's while it lives
+
+    def inside(self, value: Expr) -> list[Expr]:
+        found = self._found.get(id(value))
+        if found is None:
+            found = self._found[id(value)] = (value, [e.cond for e in expressions(value) if isinstance(e, Select)])
+        return found[1]
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
     ranges: dict[Var, Interval]
     copies: int  # how many copies of the body may still be made
+    conditions: _Conditions
 
 
 def _cut(stmt: Stmt, context: _Context) -> Stmt:
@@ -44,7 +58,7 @@ def _cut_loop(loop: For, context: _Context) -> Stmt:
     cases: list[tuple[int, int, Stmt]] = []
     for begin, end, body in pieces:
         inside = {**context.ranges, loop.var: Interval(begin, end - 1)}
-        cases.append((begin, end, _cut(body, _Context(inside, copies))))
+        cases.append((begin, end, _cut(body, _Context(inside, copies, context.conditions))))
     if len(cases) == 1:
         return replace(loop, body=cases[0][2])
     if loop.kind == PARALLEL:
@@ -57,7 +71,7 @@ def _pieces(loop: For, context: _Context) -> tuple[list[tuple[int, int, Stmt]], 
     whole = (loop.begin, loop.begin + loop.extent, loop.body)
     if not may_be_cut(loop.kind == UNROLL, loop.extent):
         return [whole], context.copies
-    answers = _answers_inside(loop, context.ranges)
+    answers = _answers_inside(loop, context)
     segments = _segments(loop, answers)
     if is_cut(len(segments), context.copies):
         return [(begin, end, loop.body) for begin, end in segments], int(copies_left(len(segments), context.copies))
@@ -76,15 +90,15 @@ class _Answers:
     parts: list[IntArray]
 
 
-def _answers_inside(loop: For, ranges: dict[Var, Interval]) -> dict[int, _Answers]:
+def _answers_inside(loop: For, context: _Context) -> dict[int, _Answers]:
     """What is known of the conditions inside that depend on the loop, by their ids."""
-    known = dict(ranges)
+    known = dict(context.ranges)
     conditions: dict[int, Expr] = {}
     for stmt in statements(loop.body):
         if isinstance(stmt, For):
             known[stmt.var] = stmt.interval
         for value in values_of(stmt):
-            conditions.update((id(e.cond), e.cond) for e in expressions(value) if isinstance(e, Select))
+            conditions.update((id(condition), condition) for condition in context.conditions.inside(value))
     points = np.arange(loop.begin, loop.begin + loop.extent, dtype=np.int64)
     found: dict[int, _Answers] = {}
     for key, condition in conditions.items():

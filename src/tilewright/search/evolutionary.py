@@ -7,7 +7,7 @@ Each generation is scored as a whole, parents are drawn by their rank, and child
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,7 +34,11 @@ class EvolutionarySearch(ScoredSearch):
     min_children: int = whole(16)
     """Fewer children of a sketch are not looked at: that takes as long as looking at many."""
 
+    _known: dict[Sketch, dict[bytes, float]] = field(init=False, repr=False)
+    """The scores of what a round has looked at, by rows; -inf for what is not legal."""
+
     def ask(self, n: int) -> list[Candidate]:
+        self._known = {}
         pools = self._first_generation()
         best = Best(self.seen, 4 * n)
         _offer(best, pools)
@@ -44,11 +48,17 @@ class EvolutionarySearch(ScoredSearch):
         return self.batch(best, n)
 
     def _pool(self, population: Population) -> _Pool:
-        """The legal ones of the candidates, which are looked at once for both, and their scores."""
-        if not len(population):
-            return _Pool(population, np.zeros(0))
-        legal = population.legal(self.target)
-        return _Pool(population[legal], self.scorer(population)[legal])
+        """The legal ones of the candidates and their scores; in a round each candidate is looked at once."""
+        known = self._known.setdefault(population.sketch, {})
+        keys = [row.tobytes() for row in population.rows]
+        places = [place for place, key in enumerate(keys) if key not in known]
+        if places:
+            new = population[np.array(places)]
+            found = np.where(new.legal(self.target), self.scorer(new), -np.inf)
+            known.update(zip([keys[place] for place in places], found.tolist(), strict=True))
+        scores = np.array([known[key] for key in keys])
+        legal = scores > -np.inf
+        return _Pool(population[legal], scores[legal])
 
     def _first_generation(self) -> list[_Pool]:
         """Random candidates, half of them plain, and mutants of the best measured ones.

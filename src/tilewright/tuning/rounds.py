@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from tilewright.errors import UsageError
 from tilewright.measure import Batch, Measurement, MeasureOptions, Measurer, Ticket
@@ -58,9 +58,9 @@ def measure_rounds(measurer: Measurer, next_round: Callable[[], Round | None]) -
 def measurer_or_local(
     measurer: Measurer | None, options: MeasureOptions | None, target: Target, threads: int, seed: int
 ) -> Iterator[Measurer]:
-    """The measurer that was given, or that of this machine, which is closed in the end."""
+    """The measurer that was given, or that of this machine, which starts at once and is closed in the end."""
     if measurer is None:
-        with closing(LocalMeasurer(target, threads, options or MeasureOptions(seed=seed))) as local:
+        with LocalMeasurer(target, threads, options or MeasureOptions(seed=seed)) as local:
             yield local
         return
     if options is not None:
