@@ -13,8 +13,10 @@ from tilewright.codegen.builder import LLVM_TYPE, Value, llvm_type
 from tilewright.codegen.convert import HALF_TYPES, compute_dtype, convert, narrow, widen
 from tilewright.codegen.frame import Frame
 from tilewright.codegen.indices import Indices
-from tilewright.ir import INPUT, PACKED, Buffer, Load
-from tilewright.te import DTYPES
+from tilewright.codegen.module_text import NONTEMPORAL
+from tilewright.codegen.streaming import STORE_BYTES
+from tilewright.ir import INPUT, PACKED, Buffer, For, Load
+from tilewright.te import DTYPES, Var
 from tilewright.te.index import Linear, bounds
 
 ALIGNMENT = 64
@@ -33,6 +35,9 @@ class FunctionMemory:
         self.pointers: dict[Buffer, Value] = {}
         self.stack: list[str] = []
         self.apart: tuple[Buffer, int] | None = None  # reads of it with different numbers are not merged
+        self.streamed: tuple[Buffer, ...] = ()  # outputs that are aligned to lines, and written past the caches
+        self.lane_loop: For | None = None
+        self.has_streamed = False
         self.arena: Value | None = None
         self.arena_bytes = 0
         self._used = 0
@@ -232,7 +237,11 @@ class FunctionMemory:
             element = raw if raw.lanes == 1 else b.extract(raw, raw.lanes - 1)
             self._write(buffer, self._address(buffer, split[0]), element)
         elif split is not None and split[1] == 1:
-            self._write(buffer, self._address(buffer, split[0]), b.broadcast(raw, self.frame.lanes))
+            vector = b.broadcast(raw, self.frame.lanes)
+            if buffer in self.streamed and self._fills_lines(buffer, split[0]):
+                self._stream(buffer, self._address(buffer, split[0]), vector)
+            else:
+                self._write(buffer, self._address(buffer, split[0]), vector)
         else:
             for lane, address in enumerate(self._lane_addresses(buffer, offset, split)):
                 self._write(buffer, address, raw if raw.lanes == 1 else b.extract(raw, lane))
@@ -243,10 +252,56 @@ class FunctionMemory:
         self, owner: object, buffer: Buffer, indices: tuple[Linear, ...], distance: int, values: Value
     ) -> None:
         """Write a vector to that distance from the element."""
-        self._write(buffer, self._address(buffer, self._offset(owner, buffer, indices) + distance), values)
+        offset = self._offset(owner, buffer, indices) + distance
+        write = self._write
+        if buffer in self.streamed and self._is_line(buffer, offset, values.lanes):
+            write = self._stream
+        write(buffer, self._address(buffer, offset), values)
 
     def _write(self, buffer: Buffer, address: Value, raw: Value) -> None:
         self.frame.builder.effect(f"store {raw.typed}, {address.typed}, align {DTYPES[buffer.dtype].bytes}")
+
+    # --- stores past the caches ---------------------------------------------------------------------------------------
+
+    def _fills_lines(self, buffer: Buffer, offset: Linear) -> bool:
+        """Whether the loop of the lanes writes whole lines, in vectors that there is such a store for.
+
+        A line of which only a part is written that way costs more than it saves.
+        """
+        loop, frame = self.lane_loop, self.frame
+        num_bytes = DTYPES[buffer.dtype].bytes
+        if loop is None or loop.var is not frame.lane_var or frame.lanes * num_bytes not in STORE_BYTES:
+            return False
+        first = frame.bindings[loop.var]
+        assert isinstance(first, int), "lanes are bound to the first of them"
+        before = first - loop.begin
+        return before % frame.lanes == 0 and self._is_line(buffer, offset + -before, loop.extent)
+
+    def _is_line(self, buffer: Buffer, offset: Linear, num_elements: int) -> bool:
+        """Whether so many elements are lines, as many as they are, in a buffer that begins with one."""
+        per_line = self.frame.target.cache_line_bytes // DTYPES[buffer.dtype].bytes
+        start = offset.const
+        for atom, step in offset.terms.items():
+            value = self.frame.bindings.get(atom) if isinstance(atom, Var) else None
+            if isinstance(value, int):
+                start += step * value
+            elif step % per_line:
+                return False
+        return start % per_line == 0 and num_elements % per_line == 0
+
+    def _stream(self, buffer: Buffer, address: Value, raw: Value) -> None:
+        b = self.frame.builder
+        self.has_streamed = True
+        b.declarations[NONTEMPORAL] = f"{NONTEMPORAL} = !{{i32 1}}"
+        alignment = raw.lanes * DTYPES[buffer.dtype].bytes
+        b.effect(f"store {raw.typed}, {address.typed}, align {alignment}, !nontemporal {NONTEMPORAL}")
+
+    def finish_streaming(self) -> None:
+        """Such stores are seen by other threads in any order; after this, all are."""
+        if self.has_streamed:
+            b = self.frame.builder
+            b.declarations["@llvm.x86.sse.sfence"] = "declare void @llvm.x86.sse.sfence()"
+            b.effect("call void @llvm.x86.sse.sfence()")
 
     def _to_storage(self, value: Value, dtype: str) -> Value:
         b, target = self.frame.builder, self.frame.target

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tilewright.codegen.builder import Value
 from tilewright.codegen.module_text import ModuleText, ParallelBody
 from tilewright.codegen.statements import FunctionWriter
-from tilewright.ir import LoopNest, Module
+from tilewright.codegen.streaming import streamed_outputs
+from tilewright.ir import Buffer, LoopNest, Module
 from tilewright.target import Target
 
 if TYPE_CHECKING:
@@ -70,16 +71,66 @@ def generate(
 
 
 def _entry(module: ModuleText, nest: LoopNest, symbol: str) -> Entry:
+    """The nest as a function of that name; where outputs are streamed, as two, and one that chooses by alignment."""
+    streamed = streamed_outputs(nest, module.target)
+    past = ModuleText(module.target, module.num_threads, module.shelf)
+    fast = _function(past, nest, f"{symbol}.streamed", streamed) if streamed else None
+    if fast is None or not past.has_streaming_stores:
+        return _function(module, nest, symbol)
+    module.include(past)
+    plain = _function(module, nest, f"{symbol}.plain")
+    module.entries.append(_choice(module, nest, symbol, streamed))
+    workspace_bytes = max(fast.workspace_bytes, plain.workspace_bytes)
+    return Entry(symbol, workspace_bytes, max(fast.scratch_bytes, plain.scratch_bytes))
+
+
+def _function(module: ModuleText, nest: LoopNest, symbol: str, streamed: tuple[Buffer, ...] = ()) -> Entry:
+    """The nest as a function; the `streamed` outputs, which must be aligned to lines then, past the caches."""
     writer = FunctionWriter(module, symbol)
     header: list[str] = []
     for position, buffer in enumerate(nest.arguments):
-        header.append(f"  %slot{position} = getelementptr ptr, ptr %args, i64 {position}")
-        header.append(f"  %arg{position} = load ptr, ptr %slot{position}, align 8")
+        header += _argument(position)
         writer.memory.pointers[buffer] = Value(f"%arg{position}", "ptr", 1)
     writer.memory.arena = Value("%workspace", "ptr", 1)
+    writer.memory.streamed = streamed
     writer.builder.label("entry")
     writer.write(nest.body)
-    signature = f'define i32 @"{symbol}"(ptr %rt, ptr %args, ptr %workspace) nounwind'
+    writer.memory.finish_streaming()
     module.declarations.update(writer.declarations)
-    module.entries.append(writer.text(signature, header, "  ret i32 0"))
+    module.entries.append(writer.text(_signature(symbol), header, "  ret i32 0"))
     return Entry(symbol, writer.memory.arena_bytes, writer.scratch_bytes)
+
+
+def _choice(module: ModuleText, nest: LoopNest, symbol: str, streamed: tuple[Buffer, ...]) -> str:
+    """The function that is called: it goes on with the one whose outputs are streamed where all of them are aligned."""
+    lines = [_signature(symbol) + " {", "entry:"]
+    bits = []
+    for position, buffer in enumerate(nest.arguments):
+        if buffer in streamed:
+            lines += [*_argument(position), f"  %bits{position} = ptrtoint ptr %arg{position} to i64"]
+            bits.append(f"%bits{position}")
+    total = bits[0]
+    for n, other in enumerate(bits[1:]):
+        lines.append(f"  %all{n} = or i64 {total}, {other}")
+        total = f"%all{n}"
+    lines += [
+        f"  %rest = and i64 {total}, {module.target.cache_line_bytes - 1}",
+        "  %is_aligned = icmp eq i64 %rest, 0",
+        f'  %chosen = select i1 %is_aligned, ptr @"{symbol}.streamed", ptr @"{symbol}.plain"',
+        "  %status = tail call i32 %chosen(ptr %rt, ptr %args, ptr %workspace)",
+        "  ret i32 %status",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _signature(symbol: str) -> str:
+    return f'define i32 @"{symbol}"(ptr %rt, ptr %args, ptr %workspace) nounwind'
+
+
+def _argument(position: int) -> list[str]:
+    """The pointer that is passed there."""
+    return [
+        f"  %slot{position} = getelementptr ptr, ptr %args, i64 {position}",
+        f"  %arg{position} = load ptr, ptr %slot{position}, align 8",
+    ]

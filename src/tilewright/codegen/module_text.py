@@ -11,6 +11,8 @@ from tilewright.target import Target
 if TYPE_CHECKING:
     from tilewright.codegen.reuse import CodeShelf
 
+NONTEMPORAL = "!0"  # the mark of a store past the caches
+
 
 @dataclass(frozen=True, slots=True)
 class ParallelBody:
@@ -43,6 +45,16 @@ class ModuleText:
     bodies: list[ParallelBody] = field(default_factory=list)
     entries: list[str] = field(default_factory=list)
     num_statements: int = 0
+
+    @property
+    def has_streaming_stores(self) -> bool:
+        return NONTEMPORAL in self.declarations
+
+    def include(self, other: ModuleText) -> None:
+        """Take over the functions of another text."""
+        self.bodies += other.bodies
+        self.entries += other.entries
+        self.declarations.update(other.declarations)
 
     def add(self, body: ParallelBody) -> None:
         self.bodies.append(body)

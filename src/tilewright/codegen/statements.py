@@ -175,6 +175,7 @@ class FunctionWriter:
         lanes = self._register_lanes(loop.body)
         frame.ranges[loop.var] = Interval(position, end - 1)
         apart = self._read_apart(loop, lanes)
+        self.memory.lane_loop = loop
         while position < end:
             while lanes > end - position:
                 lanes //= 2
@@ -184,7 +185,7 @@ class FunctionWriter:
             self.write(loop.body)
             position += lanes
         frame.lane_var, frame.lanes = None, 1
-        self.memory.apart = None
+        self.memory.apart = self.memory.lane_loop = None
 
     def _read_apart(self, loop: For, lanes: int) -> Apart | None:
         """The factor that is one element for all lanes, if it is to be read from memory each time that it is used."""
@@ -356,6 +357,7 @@ class FunctionWriter:
         num_before = self.module.num_statements
         self.builder.label("entry")
         self._counted_loop(loop, "%begin", "%end")
+        self.memory.finish_streaming()
         header = [f"  %slot{n} = getelementptr i64, ptr %context, i64 {n}" for n in range(len(captured) + 1)]
         header += ["  %rt = load ptr, ptr %slot0, align 8"]
         header += [f"  %in{n} = load {value.type}, ptr %slot{n}, align 8" for n, value in enumerate(captured, 1)]
@@ -388,6 +390,7 @@ class FunctionWriter:
                 closure.frame.bindings[var] = value if isinstance(value, int) else arrive(value)
                 closure.frame.ranges[var] = self.frame.ranges[var]
         closure.memory.arena = Value("%scratch", "ptr", 1)
+        closure.memory.streamed = self.memory.streamed
         return captured
 
     def text(self, signature: str, header: list[str], end: str) -> str:

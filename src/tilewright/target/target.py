@@ -160,6 +160,11 @@ class Target:
         return self.arch == "x86_64" and "avx512f" in self.enabled_features
 
     @property
+    def has_streaming_stores(self) -> bool:
+        """Whether a vector can be written past the caches, by an instruction that is known to be fast."""
+        return self.arch == "x86_64"
+
+    @property
     def has_rounding(self) -> bool:
         """Whether llvm.floor and llvm.ceil are written in place; otherwise they are library calls.
 
@@ -184,6 +189,11 @@ class Target:
     @property
     def l3_bytes(self) -> int:
         return self.caches.l3_bytes
+
+    @property
+    def last_cache_bytes(self) -> int:
+        """Of the largest cache that there is."""
+        return max(self.caches[:3])
 
     @property
     def cache_line_bytes(self) -> int:
