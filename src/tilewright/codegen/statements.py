@@ -347,8 +347,10 @@ class FunctionWriter:
         num_before = self.module.num_statements
         known = [closure.frame.bindings.get(var) for var in variables]
         has_pointer = [buffer in closure.memory.pointers for buffer in buffers]
+        is_streamed = [buffer in closure.memory.streamed for buffer in buffers]
         ranges = list(closure.frame.ranges.values())
-        body = shelf.body(loop, (closure.name, known, has_pointer, ranges), lambda: closure._body(loop, captured))
+        surroundings = (closure.name, known, has_pointer, is_streamed, ranges)
+        body = shelf.body(loop, surroundings, lambda: closure._body(loop, captured))
         self.module.num_statements = num_before + body.num_statements
         return body
 
