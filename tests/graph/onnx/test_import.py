@@ -370,15 +370,32 @@ def test_before_opset_7_an_operand_may_begin_at_an_axis_of_the_other(
         ),
         (node("Split", ["x"], ["y", "z"], axis=1, split=[1, 3]), lambda x: x[:, :1]),
         (node("Gemm", ["x", "w", "c"], ["y"], broadcast=1, alpha=0.5), lambda x: 0.5 * x @ np.ones((4, 3)) + 2),
+        (node("Tile", ["x", "two", "one"], ["y"]), lambda x: np.tile(x, [1, 2])),
     ],
-    ids=["Cast", "Pad", "Pad with edges", "Split", "Gemm"],
+    ids=["Cast", "Pad", "Pad with edges", "Split", "Gemm", "Tile"],
 )
 def test_operators_of_opset_1(old: onnx.NodeProto, expected: Callable[[np.ndarray], np.ndarray]) -> None:
     x = random((2, 4)) * 5
     constants = {"w": np.ones((4, 3), np.float32), "c": np.full(3, 2, np.float32)}
-    inputs = [tensor("x", [2, 4]), tensor("w", [4, 3]), tensor("c", [3])]
+    constants |= {"one": np.ones(1, np.float32), "two": np.full(1, 2, np.float32)}
+    inputs = [tensor("x", [2, 4]), tensor("w", [4, 3]), tensor("c", [3]), tensor("one", [1]), tensor("two", [1])]
     network = load_model(model([old], inputs, ["y"], constants, opset=1))
     np.testing.assert_allclose(evaluate(network, {"x": x})["y"], expected(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("op", "num_gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+@pytest.mark.parametrize("opset", [1, 6])
+def test_recurrent_operators_of_before_opset_7(op: str, num_gates: int, opset: int) -> None:
+    constants = {"w": random((1, 3 * num_gates, 5)), "r": random((1, 3 * num_gates, 3), 1)}
+    inputs = [tensor("x", [4, 2, 5]), *(tensor(name, value.shape) for name, value in constants.items())]
+    x = random((4, 2, 5), 2)
+
+    def last(**attributes: Any) -> Any:
+        made = node(op, ["x", "w", "r"], ["", "y"], hidden_size=3, **attributes)
+        version = opset if attributes else 14
+        return evaluate(load_model(model([made], inputs, ["y"], constants, opset=version)), {"x": x})["y"]
+
+    np.testing.assert_array_equal(last(output_sequence=0), last())
 
 
 def test_a_cast_of_opset_1_to_a_type_that_there_is_not() -> None:

@@ -99,11 +99,11 @@ def _rotated(call: Call, heads: str, rows: _Rows) -> str:
 
 def _cached(call: Call, new: str, past: int, rows: _Rows) -> str:
     """New keys or values behind those of the past, and zeros behind both: [batch, groups, places, size]."""
+    if rows.length == rows.cache_length:
+        return new
     at = call.constant(np.arange(rows.cache_length)[None], "int64")
     behind = call.add("Sub", at, rows.num_cached)
     zero = call.constant(0, call.dtype(0))
-    if rows.length == rows.cache_length:
-        return new
     if rows.length > 1:
         new = _by_row(call, new, behind, rows)
     is_new = call.add(

@@ -65,7 +65,7 @@ def _is_old(node: NodeProto, opset: int) -> bool:
     if normal_domain(node.domain) != ONNX or node.op_type not in _REWRITES:
         return False
     newest, attribute, _ = _REWRITES[node.op_type]
-    return opset <= newest and any(a.name == attribute for a in node.attribute)
+    return opset <= newest and (not attribute or any(a.name == attribute for a in node.attribute))
 
 
 def _write_anew(graph: GraphProto, fresh: Fresh) -> None:
@@ -138,6 +138,35 @@ def _split(node: NodeProto, attributes: Attributes, fresh: Fresh) -> list[NodePr
     return [_same(node, [node.input[0]], **attributes)]
 
 
+def _tile(node: NodeProto, attributes: Attributes, fresh: Fresh) -> list[NodeProto]:
+    """Along one axis, which is an operand as the number of tiles is."""
+    source, *numbers = node.input
+
+    def value(hint: str) -> str:
+        return fresh(f"{node.output[0]}.{hint}")
+
+    one, shape, rank, ones, repeats = (value(hint) for hint in ("one", "shape", "rank", "ones", "repeats"))
+    integers, rows = [value("integer"), value("integer")], [value("tiles"), value("axis")]
+    return [
+        _constant(one, [1]),
+        make_node("Shape", [source], [shape]),
+        make_node("Shape", [shape], [rank]),
+        make_node("ConstantOfShape", [rank], [ones], value=from_array(np.ones(1, np.int64))),
+        *(
+            make_node("Cast", [name], [into], to=TensorProto.INT64)
+            for name, into in zip(numbers, integers, strict=True)
+        ),
+        *(make_node("Reshape", [name, one], [into]) for name, into in zip(integers, rows, strict=True)),
+        make_node("ScatterElements", [ones, rows[1], rows[0]], [repeats]),
+        _same(node, [source, repeats]),
+    ]
+
+
+def _recurrent(node: NodeProto, attributes: Attributes, fresh: Fresh) -> list[NodeProto]:
+    """Whether there is a sequence of results shows in the outputs."""
+    return [_same(node, list(node.input), **_without(attributes, "output_sequence"))]
+
+
 def _constant(name: str, values: Iterable[int]) -> NodeProto:
     return make_node("Constant", [], [name], value=from_array(np.array(list(values), np.int64)))
 
@@ -157,5 +186,7 @@ _REWRITES: dict[str, tuple[int, str, Callable[[NodeProto, Attributes, Fresh], li
     "Cast": (5, "to", _cast),
     "Pad": (1, "paddings", _pad),
     "Split": (1, "split", _split),
+    "Tile": (5, "", _tile),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), (6, "", _recurrent)),
 }
-"""The last operator set of an old form, the attribute by which it shows, and what writes it anew."""
+"""The last operator set of an old form, the attribute by which it shows, if any, and what writes it anew."""
