@@ -41,14 +41,16 @@ def pad(call: Call) -> Tensor:
     if min(kept) < 1:
         raise NotCompilableError(f"Pad has no elements left to put around in mode {mode}")
 
-    def place(d: int, index: te.ExprLike) -> te.ExprLike:
+    def kept_at(d: int, index: te.ExprLike) -> te.ExprLike:
         return index + cropped[d] if cropped[d] else index
 
     def read(*i: Expr) -> Expr:
-        *outer, last = [place(d, x if kept[d] == shape[d] else source(x - added[d], kept[d])) for d, x in enumerate(i)]
+        *outer, last = [
+            kept_at(d, x if kept[d] == shape[d] else source(x - added[d], kept[d])) for d, x in enumerate(i)
+        ]
         if max(before[-1], after[-1]) not in range(1, kept[-1]):
             return X[(*outer, last)]
-        return _in_pieces(lambda index: X[(*outer, place(-1, index))], mode, i[-1], added[-1], kept[-1])
+        return _in_pieces(lambda index: X[(*outer, kept_at(-1, index))], mode, i[-1], added[-1], kept[-1])
 
     return te.compute(shape, read, call.name())
 
