@@ -167,9 +167,21 @@ def test_a_file_that_is_something_else_is_neither_read_nor_changed(log: RecordLo
     log.path.write_text(content)
     with pytest.raises(RecordFormatError, match="jsonl:1: a record file begins with"):
         log.read()
-    with pytest.raises(RecordFormatError, match="this is something else: give another file"):
+    with pytest.raises(RecordFormatError, match="this is (something else: give another file|a file with a byte-order)"):
         log.append(record())
     assert log.path.read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("beginning", "remedy"),
+    [(b"\x1f\x8b\x08", "with gunzip"), (b"\xfd7zXZ\x00", "with unxz"), (b"\xef\xbb\xbf{", "as UTF-8 without one")],
+)
+def test_a_file_that_was_packed_or_saved_otherwise_says_what_to_do(
+    log: RecordLog, beginning: bytes, remedy: str
+) -> None:
+    log.path.write_bytes(beginning)
+    with pytest.raises(RecordFormatError, match=f"records.jsonl:1: a record file begins with .*{remedy}"):
+        log.read()
 
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -18,6 +18,13 @@ from tilewright.te import Task
 
 BEGINNING = f'{{"{FORMAT_KEY}": '.encode()
 TASK_BEGINNING = f'{{"{TASK_KEY}"'.encode()
+# What else a file may begin with, and what to do then.
+_OTHERS = {
+    b"\x1f\x8b": "a compressed file: unpack it first, with gunzip",
+    b"\xfd7zXZ": "a compressed file: unpack it first, with unxz",
+    b"\xef\xbb\xbf": "a file with a byte-order mark, which some editors write: save it as UTF-8 without one",
+}
+_SOMETHING_ELSE = "something else: give another file"
 _MARKS = (FORMAT_KEY.encode(), TASK_KEY.encode())
 
 
@@ -112,7 +119,7 @@ def check_beginning(path: str | os.PathLike[str], beginning: bytes) -> None:
     if not BEGINNING.startswith(beginning):
         raise RecordFormatError(
             f"{os.fspath(path)}:1: a record file begins with {BEGINNING.decode()}{FORMAT_VERSION}, ...; "
-            "this is something else: give another file"
+            f"this is {next((what for start, what in _OTHERS.items() if beginning.startswith(start)), _SOMETHING_ELSE)}"
         )
 
 
