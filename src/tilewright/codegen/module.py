@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.codegen.builder import Value
-from tilewright.codegen.module_text import ModuleText, ParallelBody
+from tilewright.codegen.module_text import Function, ModuleText, ParallelBody
 from tilewright.codegen.statements import FunctionWriter
 from tilewright.ir import LoopNest, Module
 from tilewright.target import Target
@@ -44,11 +44,18 @@ class GeneratedModule:
         """The functions that threads run."""
         return self.text.bodies
 
-    def without(self, elsewhere: Sequence[ParallelBody]) -> str:
-        """The text as it is where some bodies are in another object file."""
-        declared = {body.name for body in elsewhere}
-        bodies = [body.declaration if body.name in declared else body.text for body in self.bodies]
-        return "\n\n".join([*bodies, *self.text.entries, *self.text.declarations.values()]) + "\n"
+    @property
+    def separable(self) -> list[Function]:
+        """What can be an object file of its own: bodies and the entries of packed constants, if no body is in them."""
+        around = {body.name.rpartition(".")[0] for body in self.bodies}
+        return [each for each in (*self.bodies, *self.text.entries[1:]) if each.name not in around]
+
+    def without(self, elsewhere: Sequence[Function]) -> str:
+        """The text as it is where some of these are in other object files."""
+        apart = {function.name for function in elsewhere}
+        bodies = [body.declaration if body.name in apart else body.text for body in self.bodies]
+        entries = [entry.text for entry in self.text.entries if entry.name not in apart]
+        return "\n\n".join([*bodies, *entries, *self.text.declarations.values()]) + "\n"
 
 
 def generate(
@@ -81,5 +88,5 @@ def _entry(module: ModuleText, nest: LoopNest, symbol: str) -> Entry:
     writer.write(nest.body)
     signature = f'define i32 @"{symbol}"(ptr %rt, ptr %args, ptr %workspace) nounwind'
     module.declarations.update(writer.declarations)
-    module.entries.append(writer.text(signature, header, "  ret i32 0"))
+    module.entries.append(Function(symbol, writer.text(signature, header, "  ret i32 0"), writer.declarations))
     return Entry(symbol, writer.memory.arena_bytes, writer.scratch_bytes)
