@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.codegen.builder import Value
-from tilewright.codegen.module_text import ModuleText, ParallelBody
+from tilewright.codegen.module_text import Function, ModuleText, ParallelBody
 from tilewright.codegen.statements import FunctionWriter
 from tilewright.codegen.streaming import streamed_outputs
 from tilewright.ir import Buffer, LoopNest, Module
@@ -45,11 +45,22 @@ class GeneratedModule:
         """The functions that threads run."""
         return self.text.bodies
 
-    def without(self, elsewhere: Sequence[ParallelBody]) -> str:
-        """The text as it is where some bodies are in another object file."""
-        declared = {body.name for body in elsewhere}
-        bodies = [body.declaration if body.name in declared else body.text for body in self.bodies]
-        return "\n\n".join([*bodies, *self.text.entries, *self.text.declarations.values()]) + "\n"
+    @property
+    def separable(self) -> list[Function]:
+        """What can be an object file of its own: bodies, and entries of packed constants that call nothing."""
+        around = {body.name.rpartition(".")[0] for body in self.bodies}
+        names = {entry.name for entry in self.text.entries}
+        calling = around | {name for name in names if _streamed(name) in names}
+        packs = {pack.symbol for pack in self.packs}
+        entries = [entry for entry in self.text.entries if entry.name in packs]
+        return [each for each in (*self.bodies, *entries) if each.name not in calling]
+
+    def without(self, elsewhere: Sequence[Function]) -> str:
+        """The text as it is where some of these are in other object files."""
+        apart = {function.name for function in elsewhere}
+        bodies = [body.declaration if body.name in apart else body.text for body in self.bodies]
+        entries = [entry.text for entry in self.text.entries if entry.name not in apart]
+        return "\n\n".join([*bodies, *entries, *self.text.declarations.values()]) + "\n"
 
 
 def generate(
@@ -74,11 +85,11 @@ def _entry(module: ModuleText, nest: LoopNest, symbol: str) -> Entry:
     """The nest as a function of that name; where outputs are streamed, as two, and one that chooses by alignment."""
     streamed = streamed_outputs(nest, module.target)
     past = ModuleText(module.target, module.num_threads, module.shelf)
-    fast = _function(past, nest, f"{symbol}.streamed", streamed) if streamed else None
+    fast = _function(past, nest, _streamed(symbol), streamed) if streamed else None
     if fast is None or not past.has_streaming_stores:
         return _function(module, nest, symbol)
     module.include(past)
-    plain = _function(module, nest, f"{symbol}.plain")
+    plain = _function(module, nest, _plain(symbol))
     module.entries.append(_choice(module, nest, symbol, streamed))
     workspace_bytes = max(fast.workspace_bytes, plain.workspace_bytes)
     return Entry(symbol, workspace_bytes, max(fast.scratch_bytes, plain.scratch_bytes))
@@ -97,11 +108,12 @@ def _function(module: ModuleText, nest: LoopNest, symbol: str, streamed: tuple[B
     writer.write(nest.body)
     writer.memory.finish_streaming()
     module.declarations.update(writer.declarations)
-    module.entries.append(writer.text(_signature(symbol), header, "  ret i32 0"))
+    text = writer.text(_signature(symbol), header, "  ret i32 0")
+    module.entries.append(Function(symbol, text, writer.declarations))
     return Entry(symbol, writer.memory.arena_bytes, writer.scratch_bytes)
 
 
-def _choice(module: ModuleText, nest: LoopNest, symbol: str, streamed: tuple[Buffer, ...]) -> str:
+def _choice(module: ModuleText, nest: LoopNest, symbol: str, streamed: tuple[Buffer, ...]) -> Function:
     """The function that is called: it goes on with the one whose outputs are streamed where all of them are aligned."""
     lines = [_signature(symbol) + " {", "entry:"]
     bits = []
@@ -116,12 +128,20 @@ def _choice(module: ModuleText, nest: LoopNest, symbol: str, streamed: tuple[Buf
     lines += [
         f"  %rest = and i64 {total}, {module.target.cache_line_bytes - 1}",
         "  %is_aligned = icmp eq i64 %rest, 0",
-        f'  %chosen = select i1 %is_aligned, ptr @"{symbol}.streamed", ptr @"{symbol}.plain"',
+        f'  %chosen = select i1 %is_aligned, ptr @"{_streamed(symbol)}", ptr @"{_plain(symbol)}"',
         "  %status = tail call i32 %chosen(ptr %rt, ptr %args, ptr %workspace)",
         "  ret i32 %status",
         "}",
     ]
-    return "\n".join(lines)
+    return Function(symbol, "\n".join(lines), {})
+
+
+def _streamed(symbol: str) -> str:
+    return f"{symbol}.streamed"
+
+
+def _plain(symbol: str) -> str:
+    return f"{symbol}.plain"
 
 
 def _signature(symbol: str) -> str:

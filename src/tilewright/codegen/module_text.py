@@ -15,23 +15,29 @@ NONTEMPORAL = "!0"  # the mark of a store past the caches
 
 
 @dataclass(frozen=True, slots=True)
-class ParallelBody:
-    """The body of a parallel loop as a function, which threads run, and the intrinsics that it calls."""
+class Function:
+    """A function, and the intrinsics that it calls."""
 
     name: str
     text: str
     declarations: Mapping[str, str]
+
+    def as_module(self) -> str:
+        """A module of its own, whose function others can call."""
+        function = self.text.replace("define internal ", "define ", 1)
+        return "\n\n".join([function, *self.declarations.values()]) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelBody(Function):
+    """The body of a parallel loop, which threads run."""
+
     num_statements: int
     scratch_bytes: int
 
     @property
     def declaration(self) -> str:
         return f'declare void @"{self.name}"(ptr, i64, i64)'
-
-    def as_module(self) -> str:
-        """A module of its own, whose function others can call."""
-        function = self.text.replace("define internal ", "define ", 1)
-        return "\n\n".join([function, *self.declarations.values()]) + "\n"
 
 
 @dataclass(slots=True)
@@ -43,7 +49,7 @@ class ModuleText:
     shelf: CodeShelf | None = None
     declarations: dict[str, str] = field(default_factory=dict)
     bodies: list[ParallelBody] = field(default_factory=list)
-    entries: list[str] = field(default_factory=list)
+    entries: list[Function] = field(default_factory=list)
     num_statements: int = 0
 
     @property

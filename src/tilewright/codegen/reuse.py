@@ -2,7 +2,8 @@
 
 The candidates of a task differ in the tiles of one stage, say, while the transforms around it, which take most of the
 compiler's time, are the same ones again and again. Bodies of parallel loops are functions, so that these are kept: as
-text by the loop that they came from, and large ones, and those that come again, as object files by their text.
+text by the loop that they came from, and large ones, and those that come again, as object files by their text. So are
+the functions that pack constants.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Generic, TypeVar
 
 from tilewright.codegen.binary import KernelBinary
 from tilewright.codegen.module import generate
-from tilewright.codegen.module_text import ParallelBody
+from tilewright.codegen.module_text import Function, ParallelBody
 from tilewright.codegen.native import compile_object
 from tilewright.ir import For, lower
 from tilewright.schedule import Schedule
@@ -45,22 +46,22 @@ class CodeShelf:
         return self._bodies.get(pickle.dumps((loop, surroundings)), write)
 
     def compile(self, schedule: Schedule) -> KernelBinary:
-        """The binary of a schedule, in which bodies that are large, or came before, are object files of their own."""
+        """The binary of a schedule, whose functions that are large, or came before, are object files of their own."""
         module = lower(schedule)
         generated = generate(module, self.target, self.num_threads, shelf=self)
-        apart = [body for body in generated.bodies if self._came_before(body) or len(body.text) >= _LARGE_TEXT]
-        parts = tuple(self._object(body) for body in apart)
+        apart = [each for each in generated.separable if self._came_before(each) or len(each.text) >= _LARGE_TEXT]
+        parts = tuple(map(self._object, apart))
         object_code = compile_object(generated.without(apart), self.target)
         return KernelBinary.made_of(module, generated, object_code, parts)
 
-    def _came_before(self, body: ParallelBody) -> bool:
+    def _came_before(self, function: Function) -> bool:
         """Whether another program had it; the next one is told so."""
-        came_before = body.text in self._texts
-        self._texts.get(body.text, lambda: body.text)
+        came_before = function.text in self._texts
+        self._texts.get(function.text, lambda: function.text)
         return came_before
 
-    def _object(self, body: ParallelBody) -> bytes:
-        return self._objects.get(body.text, lambda: compile_object(body.as_module(), self.target))
+    def _object(self, function: Function) -> bytes:
+        return self._objects.get(function.text, lambda: compile_object(function.as_module(), self.target))
 
 
 class _Recent(Generic[_Item]):
