@@ -9,7 +9,7 @@ import pytest
 
 import tilewright as tw
 from tests.records.test_renaming import of
-from tests.te.algorithms.convolutions import in_double, layer
+from tests.te.algorithms.convolutions import in_double, layer, windows, windows_in_double
 from tilewright import te
 from tilewright.errors import ScheduleError
 from tilewright.ir import lower
@@ -54,6 +54,20 @@ def test_weights_are_packed_in_the_order_of_the_products() -> None:
     arrays = te.random_inputs(TASK, np.random.default_rng(0))
     kernel = tw.build(schedule, threads=1).bind(W=arrays[1])
     np.testing.assert_allclose(kernel(arrays[0], *arrays[2:]), in_double(arrays), atol=1e-4)
+
+
+def test_weights_that_several_products_read_are_packed_once() -> None:
+    """With stride 2 the products of the taps between have the same weights, in the last place of both dimensions."""
+    task = windows((6, 5), (3, 3), 4, 6, stride=2)
+    schedule = by_winograd(task, "winograd4s2")
+    schedule["conv.product"].split("i3", 2)
+    schedule["conv.product"].split("p0", 3)
+    schedule["conv.weights1"].pack("conv.product")
+    (pack,) = lower(schedule, check=True).packs
+    assert (pack.packed.name, pack.packed.shape) == ("conv.weights1.pack", (6, 6, 3, 2, 4))
+    data, weights = te.random_inputs(task, np.random.default_rng(0))
+    kernel = tw.build(schedule, threads=1).bind(W=weights)
+    np.testing.assert_allclose(kernel(data), windows_in_double(data, weights, (6, 5), 0, stride=2), atol=1e-4)
 
 
 def test_weights_that_something_else_reads_are_transformed_when_the_kernel_runs() -> None:

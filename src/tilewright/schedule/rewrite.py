@@ -214,7 +214,8 @@ def pack(schedule: Schedule, source: Stage, reader: Stage, place: int | None = N
     # The read of a packed source, or where an attached reader begins, may name fused loops themselves.
     from_parts: dict[Var, Expr] = {loop.var: _from_parts(schedule, loop) for loop in leaves}
     indices = [substitute(substitute(index, values), from_parts) for index in reads[0].indices]
-    folded = [dim for dim, index in enumerate(indices) if _is_folded(index)]
+    limited = [dim for dim, index in enumerate(reads[0].indices) if _is_limited(index)]
+    folded = [dim for dim, index in enumerate(indices) if dim in limited or _is_divided(index)]
     used: set[Var] = set()
     for dim, index in enumerate(indices):
         if dim not in folded:
@@ -225,7 +226,7 @@ def pack(schedule: Schedule, source: Stage, reader: Stage, place: int | None = N
     whole = {dim: Axis("int64", f"{source.name}.{dim}", source.tensor.shape[dim], False) for dim in folded}
     body = _guarded_read(source.tensor, [whole.get(dim, substitute(e, renamed)) for dim, e in enumerate(indices)])
     name = schedule.unique_name(f"{source.name}.pack")
-    at = _before_last_reduction(loops)
+    at = 0 if folded == limited else _before_last_reduction(loops)
     axes = (*loop_axes[:at], *whole.values(), *loop_axes[at:])
     packed = Tensor(name, tuple(axis.extent for axis in axes), source.tensor.dtype, axes, body)
     layout: list[Expr] = [loop_value(loop.stage, loop, schedule.extents, loop_var) for loop in loops]
@@ -247,7 +248,12 @@ def pack(schedule: Schedule, source: Stage, reader: Stage, place: int | None = N
     return made
 
 
-def _is_folded(index: Expr) -> bool:
+def _is_limited(index: Expr) -> bool:
+    """Whether the last values of an axis read the same element: such a dimension is kept whole, before all others."""
+    return isinstance(index, Binary) and index.op == "min" and isinstance(index.a, Axis) and isinstance(index.b, Const)
+
+
+def _is_divided(index: Expr) -> bool:
     """Whether loops come back to the same elements, by a division: such a dimension is kept whole."""
     found = False
 

@@ -10,11 +10,13 @@ import pytest
 import tilewright as tw
 from tests.te.algorithms.convolutions import in_double, layer
 from tilewright import te
+from tilewright.codegen import compile_schedule
 from tilewright.cost_model import shipped
 from tilewright.features.primitives import primitives_of
 from tilewright.schedule import UNROLL, VECTORIZE
 from tilewright.space import Sketch, SpaceOptions, derive, sketches_from_json, sketches_to_json
 from tilewright.te import Task, assert_matches, reduction_size
+from tilewright.workloads import parse
 
 NATIVE = tw.Target.native()
 OPTIONS = SpaceOptions(NATIVE, threads=2, exact=False)
@@ -64,6 +66,36 @@ def test_candidates_compute_what_they_should(task: Task) -> None:
             kernel = tw.build(candidate.trace.apply(task), threads=2).bind(W=arrays[1])
             growth = candidate.trace.error_growth
             assert_matches(kernel(arrays[0], *arrays[2:]), expected, "float32", reduction_size(task), growth)
+
+
+STRIDED = parse("c2d:2x21x23x16,32,3x3,s2,p1+relu")
+
+
+def test_candidates_of_strided_ones_compute_what_they_should() -> None:
+    rng = np.random.default_rng(4)
+    arrays = te.random_inputs(STRIDED, rng)
+    (expected,) = te.evaluate(STRIDED, *arrays)
+    used: list[str] = []
+    for sketch in by_winograd(STRIDED):
+        population = sketch.sample(rng, 60)
+        for candidate in population[population.legal(NATIVE)][:3]:
+            assert sketch.candidate_of(candidate.trace) is not None
+            found = tw.build(candidate.trace.apply(STRIDED), threads=2)(*arrays)
+            growth = candidate.trace.error_growth
+            assert_matches(found, expected, "float32", reduction_size(STRIDED), growth)
+            used += candidate.trace.algorithms
+        assert np.isfinite(shipped().predict(population)).all()
+    assert set(used) == {"winograd2s2", "winograd4s2"}
+
+
+@pytest.mark.parametrize("target", ["haswell", "nehalem", "cortex-a72"])
+def test_strided_ones_compile_for_other_targets(target: str) -> None:
+    options = SpaceOptions(tw.Target.parse(target), threads=2, exact=False)
+    for sketch in derive(STRIDED, options):
+        if not sketch.is_exact:
+            population = sketch.sample(np.random.default_rng(0), 60)
+            candidate = population[population.legal(options.target)][0]
+            assert compile_schedule(candidate.trace.apply(STRIDED), options.target, 2).object_code
 
 
 def test_a_trace_leads_back_to_its_row_and_sketches_go_through_json() -> None:

@@ -38,8 +38,14 @@ def test_rows_of_opposite_points_share_their_even_and_odd_parts(numbers: Row, fo
     assert format_expr(by_parity(numbers, element)) == formula
 
 
+def test_with_a_stride_every_other_place_is_even() -> None:
+    """Of the places that a row has, 0, 2, 4 and 6, those are 0 and 4."""
+    assert format_expr(by_parity(row(0, 0, -2, 0, -1, 0, 1), element, stride=2)) == "x[6] - x[2] * 2.0 - x[4]"
+
+
 def test_results_share_the_sums_and_differences_of_pairs() -> None:
-    assert [format_expr(by_pairs(r, element)) for r in matrices(4, 3).outputs] == [
+    found = matrices(4, 3)
+    assert [format_expr(by_pairs(r, element, found.alike)) for r in found.outputs] == [
         "x[0] + (x[1] + x[2]) + (x[3] + x[4])",
         "(x[3] - x[4]) * 2.0 + (x[1] - x[2])",
         "(x[3] + x[4]) * 4.0 + (x[1] + x[2])",

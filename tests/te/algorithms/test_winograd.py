@@ -77,7 +77,7 @@ def conv(element: Callable[..., Expr], *, constant: bool = True, dtype: str = "f
         conv(lambda X, n, y, x, r, s, c: X[n, y + r, x + s, c], constant=False),
         conv(lambda X, n, y, x, r, s, c: X[n, y + r, x + s, c], dtype="float64"),
         conv(lambda X, n, y, x, r, s, c: X[n, y + r, x + s, c], taps=4),
-        conv_of(parse("c2d:1x14x14x32,32,3x3,s2,p1")),
+        conv_of(parse("c2d:1x14x14x32,32,3x3,s3,p1")),
         conv_of(parse("c2d:1x14x14x32,32,1x1,s1,p0")),
         parse("gmm:16x16x16").stages[-1],
     ],
@@ -99,7 +99,7 @@ def test_a_plain_convolution_is_found_whichever_operand_comes_first() -> None:
 
 def test_an_algorithm_that_is_not_known_is_named_with_those_that_are() -> None:
     with pytest.raises(
-        ExpressionError, match="there is no algorithm 'fft'; use one of: dot4, winograd2, winograd2x2, winograd4, "
+        ExpressionError, match="there is no algorithm 'fft'; use one of: dot4, winograd2, winograd2s2, winograd2x2, "
     ):
         rewritten(conv_of(layer(8, 16, 16)), "fft")
 
@@ -179,13 +179,59 @@ def test_other_windows_are_as_far_off_as_is_said(sizes: tuple[int, ...], taps: t
     expected = windows_in_double(data, weights, sizes, first)
     allowed = EPSILON * (16 * np.abs(expected) + 4 * (4 + math.sqrt(math.prod(taps) * num_channels)))
     used = [a for a in ALGORITHMS.values() if isinstance(a, TiledConvolution) and a.num_taps == max(taps)]
-    used = [a for a in used if not a.first_tile or taps == (3, 3, 3)]
+    used = [a for a in used if a.stride == 1 and (not a.first_tile or taps == (3, 3, 3))]
     assert used
     for algorithm in used:
         schedule = tw.Schedule(task)
         schedule["conv"].algorithm(algorithm.name)
         found = tw.build(schedule, threads=1).bind(W=weights)(data)
         assert np.max(np.abs(found - expected) / allowed) < algorithm.error_growth
+
+
+STRIDED: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    ((9,), (3,)), ((1,), (3,)), ((7, 4), (3, 3)), ((9, 8), (3, 3)), ((1, 1), (3, 3)), ((2, 5, 7), (3, 3, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "taps"), STRIDED, ids=str)
+@pytest.mark.parametrize("algorithm", ["winograd2s2", "winograd4s2"])
+def test_with_stride_two_it_is_as_far_off_as_is_said(
+    sizes: tuple[int, ...], taps: tuple[int, ...], algorithm: str
+) -> None:
+    rng = np.random.default_rng(sum(sizes))
+    num_channels, num_outputs, first, batch = rng.integers(1, [200, 20, 3, 3]).tolist()
+    task = windows(sizes, taps, num_channels, num_outputs, first=first, batch=batch, stride=2)
+    data = np.maximum(rng.normal(size=task.inputs[0].shape), 0).astype(np.float32)
+    weights = (rng.normal(size=task.inputs[1].shape) / math.sqrt(math.prod(taps) * num_channels)).astype(np.float32)
+    expected = windows_in_double(data, weights, sizes, first, stride=2)
+    allowed = EPSILON * (16 * np.abs(expected) + 4 * (4 + math.sqrt(math.prod(taps) * num_channels)))
+    schedule = tw.Schedule(task)
+    schedule["conv"].algorithm(algorithm)
+    found = tw.build(schedule, threads=1).bind(W=weights)(data)
+    assert np.max(np.abs(found - expected) / allowed) < schedule.trace.error_growth
+
+
+def test_with_stride_two_the_weights_of_the_taps_between_are_there_once() -> None:
+    found = rewritten(conv_of(windows((28, 28), (3, 3), 64, 32, stride=2)), "winograd4s2")
+    shapes = {stage.name: stage.shape for stage in found.stages}
+    assert shapes["conv.product"] == (9, 9, 1, 7, 7, 32)
+    assert shapes["conv.weights1"] == (6, 6, 64, 32)
+    product = next(stage for stage in found.stages if stage.name == "conv.product")
+    assert "conv.weights1[min(p0, 5), min(p1, 5), c, f]" in str(product.body).replace("i3", "f")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "names"),
+    [((28, 28), ["winograd2s2", "winograd4s2"]), ((14, 14), ["winograd2s2"]), ((3, 3), [])],
+)
+def test_with_stride_two_tiles_are_filled_as_well(sizes: tuple[int, int], names: list[str]) -> None:
+    assert algorithms_for(conv_of(windows(sizes, (3, 3), 16, 16, stride=2))) == names
+
+
+def test_windows_that_move_differently_are_left_alone() -> None:
+    tensor = conv(lambda X, n, y, x, r, s, c: X[n, y * 2 + r, x + s, c])
+    with pytest.raises(ExpressionError, match="stride 2"):
+        rewritten(tensor, "winograd4s2")
 
 
 def in_groups(size: int, group: int, inputs: int, outputs: int) -> tw.Task:

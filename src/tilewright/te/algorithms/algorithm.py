@@ -29,6 +29,11 @@ class Algorithm(ABC):
     error_growth: float
 
     @property
+    def least_saving(self) -> float:
+        """Where fewer products are saved, what is done before and after them costs more than that."""
+        return 1.5
+
+    @property
     def is_exact(self) -> bool:
         return self.error_growth == 1
 

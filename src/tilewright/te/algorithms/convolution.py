@@ -12,12 +12,13 @@ from tilewright.te.transform import visit
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A dimension of the data that is read at `output + tap + offset`."""
+    """A dimension of the data that is read at `output * stride + tap + offset`, in windows that overlap."""
 
     dim: int
     output: Axis
     tap: Axis
     offset: int
+    stride: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Convolution:
 
 
 def find_convolution(tensor: Tensor) -> Convolution | None:
-    """The convolution that a tensor is, with stride 1, channels last and a constant as its weights; None if it is none.
+    """The convolution that a tensor is, with channels last and a constant as its weights; None if it is none.
 
     Each axis is in one place of the data at most, and in one of the weights.
     """
@@ -63,11 +64,14 @@ def _windows(data: Read) -> tuple[Window, ...]:
     found: list[Window] = []
     for dim, index in enumerate(data.indices):
         form = forms.of(index)
-        if isinstance(index, Axis) or form is None or len(form.terms) != 2 or set(form.terms.values()) != {1}:
+        if isinstance(index, Axis) or form is None or len(form.terms) != 2:
             continue
         axes = sorted((axis for axis in form.terms if isinstance(axis, Axis)), key=lambda axis: axis.is_reduce)
-        if [axis.is_reduce for axis in axes] == [False, True]:
-            found.append(Window(dim, axes[0], axes[1], form.const))
+        if [axis.is_reduce for axis in axes] != [False, True]:
+            continue
+        stride, step = (form.terms[axis] for axis in axes)
+        if step == 1 and (stride == 1 or 1 < stride < axes[1].extent):  # else they do not overlap, as groups do not
+            found.append(Window(dim, axes[0], axes[1], form.const, stride))
     return tuple(found)
 
 

@@ -43,19 +43,19 @@ def _axis_that_is(condition: Expr, number: int) -> Axis | None:
     return condition.a if is_number else None
 
 
-def by_parity(row: Row, element: Callable[[int], Expr]) -> Expr:
+def by_parity(row: Row, element: Callable[[int], Expr], stride: int = 1) -> Expr:
     """The sum of the elements times the row, those at even places and those at odd places by themselves.
 
-    Rows of points that are each other's negatives differ in the sign of one of these parts.
+    Rows of points that are each other's negatives differ in the sign of one of these parts. Of every `stride`-th place,
+    which alone a row has then, those that are even and odd among them.
     """
-    parts = [[(n, factor) for n, factor in enumerate(row) if factor and n % 2 == parity] for parity in (0, 1)]
+    parts = [[(n, factor) for n, factor in enumerate(row) if factor and n // stride % 2 == parity] for parity in (0, 1)]
     return _sum_of_parts([part for part in parts if part], element)
 
 
-def by_pairs(row: Row, element: Callable[[int], Expr]) -> Expr:
-    """The sum of the elements times the row, those of points that are each other's negatives in pairs."""
-    groups = [(0,), *((n, n + 1) for n in range(1, len(row) - 2, 2)), (len(row) - 1,)]
-    parts = [[(n, row[n]) for n in reversed(group) if row[n]] for group in groups]
+def by_pairs(row: Row, element: Callable[[int], Expr], alike: Sequence[Sequence[int]]) -> Expr:
+    """The sum of the elements times the row, those of points that are each other's negatives in pairs, as `alike`."""
+    parts = [[(n, row[n]) for n in reversed(group) if row[n]] for group in alike]
     return _sum_of_parts([part for part in parts if part], element)
 
 

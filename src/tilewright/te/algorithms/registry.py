@@ -10,16 +10,15 @@ from tilewright.te.algorithms.byte_products import ByteProducts
 from tilewright.te.algorithms.tiled_convolution import TiledConvolution
 from tilewright.te.tensor import Tensor
 
-# Where fewer products are saved, what is done before and after them costs more than that.
-_LEAST_SAVING = 1.5
-
 # Those that round less come first.
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
         ByteProducts("dot4", 1.0),
         TiledConvolution("winograd2", 2.0, tile=2),
+        TiledConvolution("winograd2s2", 2.0, tile=2, stride=2),
         TiledConvolution("winograd2x2", 4.0, tile=2, first_tile=2),
+        TiledConvolution("winograd4s2", 4.0, tile=4, stride=2),
         TiledConvolution("winograd4", 8.0, tile=4),
         TiledConvolution("winograd2of5", 8.0, tile=2, num_taps=5),
         TiledConvolution("winograd6", 16.0, tile=6),
@@ -48,12 +47,12 @@ def rewritten(tensor: Tensor, name: str) -> Rewritten:
 def algorithms_for(tensor: Tensor, exact: bool = False) -> list[str]:
     """The algorithms that may be faster than the tensor as it is written; those that give the same, if `exact`."""
     found: list[str] = []
-    most = _LEAST_SAVING
+    most = 0.0
     for algorithm in ALGORITHMS.values():  # one that rounds more is of no use where it saves nothing
         if exact and not algorithm.is_exact:
             continue
         saved = algorithm.saving(tensor)
-        if saved > most:
+        if saved > max(most, algorithm.least_saving):
             found.append(algorithm.name)
             most = saved
     return found

@@ -3,6 +3,9 @@
 A tile of m x m results of a 3 x 3 convolution takes (m + 2)^2 products for each channel instead of 9 m^2: 4 of 9 with
 m = 2, 1 of 4 with m = 4. Data and results are transformed along one dimension after the other, each in a stage of its
 own, the weights ahead of time. A window that is not transformed stays a sum, in the stage of the products.
+
+With stride 2 it is four convolutions of every second place in both dimensions, with 2 x 2, 2 x 1, 1 x 2 and 1 x 1 of
+the taps, which are added up in the transform of the results: (2 m + 1)^2 products instead of 9 m^2.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ def saving(convolution: Convolution, tiles: Sequence[int]) -> float:
     for window, tile in zip(convolution.windows, tiles, strict=True):
         if tile:
             extent, num_taps = window.output.extent, window.tap.extent
-            saved *= extent * num_taps / (-(-extent // tile) * (tile + num_taps - 1))
+            num_products = len(matrices(tile, num_taps, window.stride).inputs)
+            saved *= extent * num_taps / (-(-extent // tile) * num_products)
     return saved
 
 
@@ -51,7 +55,10 @@ class _Winograd:
         self.sums = [window for window, tile in zip(convolution.windows, tiles, strict=True) if not tile]
         self.tiles = [tile for tile in tiles if tile]
         self.taps = [window.tap for window in self.windows]
-        self.matrices = [matrices(tile, tap.extent) for tile, tap in zip(self.tiles, self.taps, strict=True)]
+        self.matrices = [
+            matrices(tile, window.tap.extent, window.stride)
+            for tile, window in zip(self.tiles, self.windows, strict=True)
+        ]
         self.name = convolution.tensor.name
         taps = [window.tap for window in convolution.windows]
         taken = {axis.name for axis in (*convolution.tensor.axes, *convolution.channels, *taps)}
@@ -85,7 +92,8 @@ class _Winograd:
             outer, channel = self._data_axes()
             inner = [*self._products(0, n + 1), *self._places(n + 1)]
             element = partial(_at, made[-1], outer, [channel]) if n else partial(self._datum, data, [*outer, channel])
-            body = _transformed(element, inner, n, self.matrices[n].inputs, by_parity)
+            formula = partial(by_parity, stride=self.windows[n].stride)
+            body = _transformed(element, inner, n, self.matrices[n].inputs, formula)
             is_last = n + 1 == len(self.windows)
             axes = (*inner, *outer, channel) if is_last else (*outer, *inner, channel)
             made.append(_tensor(f"{self.name}.data{n}", axes, body))
@@ -96,7 +104,8 @@ class _Winograd:
         source = self.convolution.data.tensor
         shape = list(source.shape)
         for n, window in enumerate(self.windows):
-            reach = self._tiles(n).extent * self.tiles[n] + window.tap.extent - 1 + window.offset
+            last = (self._tiles(n).extent * self.tiles[n] - 1) * window.stride
+            reach = last + window.tap.extent + window.offset
             shape[window.dim] = max(shape[window.dim], reach)
         if tuple(shape) == source.shape:
             return source
@@ -114,7 +123,7 @@ class _Winograd:
         """An element of the data, at a place of a tile."""
         indices: list[Expr] = list(outer)
         for window, tile, place in zip(self.windows, self.tiles, places, strict=True):
-            start = binary("add", binary("mul", outer[window.dim], tile), place)
+            start = binary("add", binary("mul", outer[window.dim], tile * window.stride), place)
             indices[window.dim] = _moved(start, window.offset)
         for window in self.sums:
             indices[window.dim] = _moved(outer[window.dim], window.offset)
@@ -127,7 +136,7 @@ class _Winograd:
         """
         axis_of = {window.dim: self._tiles(n) for n, window in enumerate(self.windows)}
         for window in self.sums:
-            extent = window.output.extent + window.tap.extent - 1
+            extent = (window.output.extent - 1) * window.stride + window.tap.extent
             axis_of[window.dim] = Axis("int64", window.output.name, extent, False)
         indices = self.convolution.data.indices
         axes = [axis_of[d] if d in axis_of else self._whole(self.convolution.data, d) for d in range(len(indices))]
@@ -148,7 +157,7 @@ class _Winograd:
         made: list[Tensor] = []
         for n in range(len(self.taps)):
             rest = {dim: self._whole(source, dim) for dim, index in enumerate(source.indices) if index not in self.taps}
-            inner = [*self._products(0, n + 1), *map(_new_axis, self.taps[n + 1 :])]
+            inner = [*self._tap_sums(n + 1), *map(_new_axis, self.taps[n + 1 :])]
             after = list(rest.values())
             element = partial(_at, made[-1], [], after) if made else partial(self._weight, rest)
             formula = partial(_rounded, source.dtype) if n + 1 == len(self.taps) else by_parity
@@ -178,13 +187,15 @@ class _Winograd:
         value_of.update(summed.items())
         position_of = {window.dim: value_of[window.output] for window in self.windows}
         for window in self.sums:
-            position_of[window.dim] = binary("add", value_of[window.output], value_of[window.tap])
+            start = _times(value_of[window.output], window.stride)
+            position_of[window.dim] = binary("add", start, value_of[window.tap])
         of_data = [
             position_of[dim] if dim in position_of else substitute(index, value_of)
             for dim, index in enumerate(convolution.data.indices)
         ]
         of_weights = [substitute(e, value_of) for e in convolution.weights.indices if e not in self.taps]
-        value = binary("mul", _at(data, [], of_data, products), _at(weights, [], of_weights, products))
+        factors = [_at_most(axis, len(made.taps) - 1) for axis, made in zip(products, self.matrices, strict=True)]
+        value = binary("mul", _at(data, [], of_data, products), _at(weights, [], of_weights, factors))
         body = Reduce(value.dtype, "sum", (value,), tuple(summed.values()))
         return _tensor(f"{self.name}.product", (*products, *axes), body)
 
@@ -197,7 +208,8 @@ class _Winograd:
             inner = [*results, *self._products(n + 1, len(self.windows))]
             before, after = (outer, [channel]) if made else ([], [*outer, channel])
             element = partial(_at, made[-1] if made else product, before, after)
-            body = _transformed(element, inner, n, self.matrices[n].outputs, by_pairs)
+            formula = partial(by_pairs, alike=self.matrices[n].alike)
+            body = _transformed(element, inner, n, self.matrices[n].outputs, formula)
             made.append(_tensor(f"{self.name}.result{n}", (*outer, *inner, channel), body))
         return tuple(made)
 
@@ -211,6 +223,10 @@ class _Winograd:
 
     def _products(self, begin: int, end: int) -> list[Axis]:
         return _new_axes(self.of_products[begin:end], [len(made.inputs) for made in self.matrices[begin:end]])
+
+    def _tap_sums(self, num: int) -> list[Axis]:
+        """Those of the transformed taps along the first windows: products that have the same read the last one."""
+        return _new_axes(self.of_products[:num], [len(made.taps) for made in self.matrices])
 
     def _places(self, begin: int) -> list[Axis]:
         """Those of the data of a tile, along the windows from `begin` on."""
@@ -248,6 +264,14 @@ def _new_axes(names: Sequence[str], extents: Sequence[int]) -> list[Axis]:
 
 def _moved(index: Expr, offset: int) -> Expr:
     return index if offset == 0 else binary("add", index, offset)
+
+
+def _at_most(axis: Axis, last: int) -> Expr:
+    return axis if axis.extent == last + 1 else binary("min", axis, last)
+
+
+def _times(index: Expr, stride: int) -> Expr:
+    return index if stride == 1 else binary("mul", index, stride)
 
 
 def _new_names(letter: str, num: int, taken: set[str]) -> list[str]:
