@@ -28,7 +28,7 @@ def test_a_negative_padding_takes_elements_off(mode: str) -> None:
 
 @pytest.mark.parametrize("pads", [[-1, 2], [1, -1], [-2, 5], [3, -2]])
 def test_what_is_taken_off_one_end_does_not_come_back_at_the_other(pads: list[int]) -> None:
-    (found,) = run_operator("Pad", X, np.array(pads), np.float32(0), np.array([-1]), mode="wrap")
+    (found,) = run_operator("Pad", X, np.array(pads), np.array(0, np.float32), np.array([-1]), mode="wrap")
     kept = X[..., max(0, -pads[0]) : 4 + min(0, pads[1])]
     expected = np.pad(kept, [(0, 0), (0, 0), (max(0, pads[0]), max(0, pads[1]))], mode="wrap")
     np.testing.assert_array_equal(found, expected)
