@@ -22,6 +22,7 @@ from tilewright.te import evaluate, random_inputs
 
 Array = NDArray[Any]
 TARGET = Target.native()
+SMALL = Target.parse("llvm -mcpu=native -l1d=1K -l2=1K -l3=0")
 CONVOLUTION = workloads.parse("c2d:1x8x8x16,32,3x3,s1,p1")
 
 
@@ -53,10 +54,11 @@ def scaled(factor: float, length: int = 64, name: str = "B") -> Schedule:
     return s
 
 
-def test_programs_from_one_shelf_compute_what_numpy_computes() -> None:
+@pytest.mark.parametrize("target", [TARGET, SMALL], ids=["outputs that fit", "outputs past the caches"])
+def test_programs_from_one_shelf_compute_what_numpy_computes(target: Target) -> None:
     arrays = random_inputs(CONVOLUTION, np.random.default_rng(1))
     (expected,) = evaluate(CONVOLUTION, *arrays)
-    shelf = CodeShelf(TARGET, 2)
+    shelf = CodeShelf(target, 2)
     for trace in 2 * winograd_programs(6):
         found = result_of(shelf.compile(trace.apply(CONVOLUTION)), CONVOLUTION, arrays)
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)

@@ -38,19 +38,19 @@ def pad(call: Call) -> Tensor:
     # What is cropped off one end is not there for the padding of the other.
     cropped, added = [max(0, -size) for size in before], [max(0, size) for size in before]
     kept = [extent - start + min(0, size) for extent, start, size in zip(X.shape, cropped, after, strict=True)]
-    if min(kept) < 1:
+    if min(kept, default=0) < 1:
         raise NotCompilableError(f"Pad has no elements left to put around in mode {mode}")
 
-    def kept_at(d: int, index: te.ExprLike) -> te.ExprLike:
+    def in_whole(d: int, index: te.ExprLike) -> te.ExprLike:
         return index + cropped[d] if cropped[d] else index
 
     def read(*i: Expr) -> Expr:
         *outer, last = [
-            kept_at(d, x if kept[d] == shape[d] else source(x - added[d], kept[d])) for d, x in enumerate(i)
+            in_whole(d, x if kept[d] == shape[d] else source(x - added[d], kept[d])) for d, x in enumerate(i)
         ]
         if max(before[-1], after[-1]) not in range(1, kept[-1]):
             return X[(*outer, last)]
-        return _in_pieces(lambda index: X[(*outer, kept_at(-1, index))], mode, i[-1], added[-1], kept[-1])
+        return _in_pieces(lambda index: X[(*outer, in_whole(-1, index))], mode, i[-1], added[-1], kept[-1])
 
     return te.compute(shape, read, call.name())
 
