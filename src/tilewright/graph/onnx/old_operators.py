@@ -1,7 +1,8 @@
 """Nodes of the first operator sets that onnx's converter does not know, or takes for others.
 
 They are set aside as operators of a domain of their own, which the converter leaves alone, and written for opset 11
-when the rest of the model is.
+when the rest of the model is. Of those it asks for shapes of all are set aside, with a broadcast or not: behind a node
+that was, it knows none.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _broadcast(node: NodeProto, attributes: Attributes, fresh: Fresh) -> list[No
     An axis of -1 is that of Caffe2, where both end together, as they do if none is given.
     """
     left, right = node.input
-    axis = attributes.get("axis", -1) if attributes["broadcast"] else -1
+    axis = attributes.get("axis", -1) if attributes.get("broadcast", 0) else -1
     if axis < 0:
         return [_same(node, [left, right])]
 
@@ -181,8 +182,8 @@ def _without(attributes: Attributes, name: str) -> Attributes:
 
 _BINARY = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
 _REWRITES: dict[str, tuple[int, str, Callable[[NodeProto, Attributes, Fresh], list[NodeProto]]]] = {
-    **dict.fromkeys(_BINARY, (6, "broadcast", _broadcast)),
-    "Gemm": (6, "broadcast", _gemm),
+    **dict.fromkeys(_BINARY, (6, "", _broadcast)),
+    "Gemm": (6, "", _gemm),
     "Cast": (5, "to", _cast),
     "Pad": (1, "paddings", _pad),
     "Split": (1, "split", _split),

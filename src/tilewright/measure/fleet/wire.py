@@ -88,7 +88,7 @@ def read_built(form: Mapping[str, Any], task: Task, target: Target) -> Built:
     """A kernel that somebody compiled: whole, for this target, and with what it says of itself in order."""
     try:
         content, *parts = (_object_file(code, target) for code in (form["object_code"], *form["parts"]))
-        names = functions_of(content)
+        names = functions_of(content).union(*map(functions_of, parts))
         packs = tuple(_read_pack(pack, task, names) for pack in form["packs"])
         binary = KernelBinary(content, _read_entry(form["entry"], names), packs, tuple(parts))
         return Built(binary, _number(form["build_s"]), _number(form["error_growth"], above=0.0))
