@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tilewright.deploy.compiled import CompiledModel, NativeStep
 from tilewright.errors import TilewrightError
 from tilewright.records import Record, RecordedPrograms
+from tilewright.runtime import Nearness
 from tilewright.schedule import Trace
 
 NUM_FINALISTS = 4
@@ -73,11 +74,13 @@ def _kernel_times(
     profiles = [profile_of(model) for model in models]
     kernels = [call.kernel for step in models[0].steps if isinstance(step, NativeStep) for call in step.calls]
     samples: list[list[Sequence[float]]] = [[] for _ in models]
+    nearness = Nearness(models[0].threads)
     start_s = time.perf_counter()
     for number in range(_MAX_ROUNDS):
         if number >= _MIN_ROUNDS and time.perf_counter() - start_s > budget_s:
             break
         for own, profile in zip(samples, profiles, strict=True):
+            nearness.rest()
             profile()  # the caches are those of another variant
             own += [profile() for _ in range(_RUNS_OF_A_TURN)]
     calls_s = np.median(np.asarray(samples, np.float64), axis=1)

@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from tilewright.runtime import Timing
+from tilewright.runtime import Nearness, Timing
+from tilewright.target import checked_threads
 
 TURN_S = 0.01
 # The libraries run with their default settings, and their threads keep a core busy for a while after a call: OpenMP's
@@ -29,8 +30,10 @@ def take_turns(contestants: Mapping[str, Callable[[], object]], rounds: int, set
     """Time every contestant once a round.
 
     As `tilewright.runtime.interleave`, but for libraries whose threads are still busy after a call: a turn begins with
-    a rest of `settle_s` and an untimed call, and the order rotates, so that none always follows the same other.
+    a rest of `settle_s` and an untimed call, and the order rotates, so that none always follows the same other. No turn
+    begins while the cores of the machine are apart (`Nearness`).
     """
+    nearness = Nearness(checked_threads(None))
     names = list(contestants)
     num_calls = {name: _calls_per_turn(contestants[name]) for name in names}
     turns_s: dict[str, list[float]] = {name: [] for name in names}
@@ -38,6 +41,7 @@ def take_turns(contestants: Mapping[str, Callable[[], object]], rounds: int, set
         first = r % len(names)
         for name in names[first:] + names[:first]:
             time.sleep(settle_s)
+            nearness.rest()
             turns_s[name].append(_turn(contestants[name], num_calls[name]))
     return {name: Timing(num_calls[name], tuple(turns_s[name])) for name in names}
 

@@ -5,6 +5,7 @@ the interface that generated code is written against.
 """
 
 from tilewright.runtime.kernel import Array, Kernel
+from tilewright.runtime.nearness import Nearness
 from tilewright.runtime.spec import Argument, KernelSpec, PackSpec
 from tilewright.runtime.timing import Timing, interleave, measure, measure_loop, parallel_region_s
 
@@ -13,6 +14,7 @@ __all__ = [
     "Array",
     "Kernel",
     "KernelSpec",
+    "Nearness",
     "PackSpec",
     "Timing",
     "interleave",

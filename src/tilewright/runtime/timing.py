@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tilewright.runtime._native import time_empty_regions
+from tilewright.runtime.nearness import Nearness
+from tilewright.target import checked_threads
 
 # The number of calls grows at most by this factor between two trials, since the first call is often a slow one.
 _MAX_GROWTH = 20
@@ -64,6 +66,8 @@ def interleave(
 ) -> dict[str, Timing]:
     """Time several callables in turns, one repeat of each a round, so that a change of the machine's speed hits all.
 
+    No turn begins while the cores of the machine are apart (`Nearness`).
+
     >>> calls = {"sum": lambda: sum(range(100)), "max": lambda: max(range(100))}
     >>> timings = interleave(calls, rounds=3, min_repeat_ms=0.1)
     >>> list(timings), timings["sum"].repeats
@@ -71,8 +75,11 @@ def interleave(
     """
     numbers = {name: _calibrate(_loop_of(call), min_repeat_ms) for name, call in functions.items()}
     samples_s: dict[str, list[float]] = {name: [] for name in functions}
+    nearness = Nearness(checked_threads(None))
     for _ in range(rounds):
         for name, call in functions.items():
+            if nearness.rest():
+                call()  # other cores have other caches
             samples_s[name].append(_run(call, numbers[name]) / numbers[name])
     return {name: Timing(numbers[name], tuple(samples_s[name])) for name in functions}
 

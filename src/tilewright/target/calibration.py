@@ -70,7 +70,7 @@ def find_calibration() -> Calibration | None:
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
     """Put a file in the place of what is there: either all of it or none."""
-    replaceable_file("the calibration", path)
+    path = replaceable_file("the calibration", path)
     content = {"format": _FORMAT, "version": _VERSION} | asdict(calibration)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

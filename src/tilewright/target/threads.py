@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
+from typing import SupportsIndex
 
 from tilewright.errors import UsageError
 
@@ -28,8 +30,8 @@ def checked_threads(threads: object, name: str = "threads") -> int:
     """
     if threads is None:
         return default_threads()
-    if isinstance(threads, int) and not isinstance(threads, bool) and 1 <= threads <= MAX_THREADS:
-        return threads
-    is_long = isinstance(threads, int) and threads.bit_length() > 64
-    given = "a number of more than 64 bits" if is_long else repr(threads)
+    number = operator.index(threads) if isinstance(threads, SupportsIndex) and not isinstance(threads, bool) else 0
+    if 1 <= number <= MAX_THREADS:
+        return number
+    given = "a number of more than 64 bits" if number.bit_length() > 64 else repr(threads)
     raise UsageError(f"{name} is {given}; it must be a whole number from 1 to {MAX_THREADS}")

@@ -38,9 +38,11 @@ def main(control_fd: int, parent_pid: int) -> None:
     ("fork", (role, setup)) -> pid and a socket, ("end", pid) -> how it died.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    control = socket.socket(fileno=control_fd)
-    connection = Connection(os.dup(control_fd))
-    with contextlib.suppress(EOFError, ConnectionError):
+    with (
+        contextlib.suppress(EOFError, ConnectionError),
+        socket.socket(fileno=control_fd) as control,
+        Connection(os.dup(control_fd)) as connection,
+    ):
         server = _ForkServer(control, connection, connection.recv())
         try:
             server.serve(parent_pid)

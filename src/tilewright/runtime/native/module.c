@@ -33,6 +33,19 @@ static PyObject *time_empty_regions(PyObject *module, PyObject *args) {
     return PyFloat_FromDouble((double)(stop.tv_sec - start.tv_sec) + (double)(stop.tv_nsec - start.tv_nsec) * 1e-9);
 }
 
+static PyObject *probe_cores(PyObject *module, PyObject *args) {
+    (void)module;
+    long long num_threads;
+    if (!PyArg_ParseTuple(args, "L:probe_cores", &num_threads)) return NULL;
+    double compute_s, exchange_s;
+    bool is_known;
+    Py_BEGIN_ALLOW_THREADS;
+    is_known = tw_probe_cores(num_threads, &compute_s, &exchange_s);
+    Py_END_ALLOW_THREADS;
+    if (!is_known) Py_RETURN_NONE;
+    return Py_BuildValue("(dd)", compute_s, exchange_s);
+}
+
 static int add_type(PyObject *module, PyType_Spec *spec) {
     PyObject *type = PyType_FromSpec(spec);
     if (type == NULL) return -1;
@@ -52,6 +65,9 @@ static PyMethodDef methods[] = {
      "num_workers()\n--\n\nHow many worker threads the pool of this process has now."},
     {"time_empty_regions", time_empty_regions, METH_VARARGS,
      "time_empty_regions(num_threads, number)\n--\n\nThe seconds that `number` parallel regions without work take."},
+    {"probe_cores", probe_cores, METH_VARARGS,
+     "probe_cores(num_threads)\n--\n\nThe seconds that so many threads take to compute something, all at once, and that "
+     "a cache line takes from one to the next; None if they were not all there at once."},
     {NULL, NULL, 0, NULL},
 };
 
