@@ -101,7 +101,9 @@ def test_a_step_scores_each_sketch_once_whatever_the_number_of_tries() -> None:
     calls: list[int] = []
     search = SimulatedAnnealing(chains=16, steps=4, tries=8, early_stop=9)
     search.begin(SKETCHES[:1], counted(bowl_scores, calls), TARGET).ask(4)
-    assert calls == [16] + [128] * 4
+    assert len(calls) == 5
+    assert calls[0] == 16
+    assert all(64 < count <= 128 for count in calls[1:]), "those that come again are known"
 
 
 def test_a_sketch_that_is_added_gets_its_share_of_the_chains() -> None:

@@ -53,7 +53,7 @@ def test_crossover_takes_every_knob_from_one_of_the_parents() -> None:
 
 
 def test_the_first_round_has_the_best_row_of_every_sketch_then_the_scores_decide() -> None:
-    search = EvolutionarySearch(population=256).begin(SKETCHES, near, TARGET)
+    search = EvolutionarySearch(population=256, near_share=0.0).begin(SKETCHES, near, TARGET)
     first = search.ask(4 * len(SKETCHES))
     assert {id(c.sketch) for c in first[: len(SKETCHES)]} == {id(sketch) for sketch in SKETCHES}
     search.tell(first, [1.0] * len(first))

@@ -13,6 +13,7 @@ from tests.tuning.fake_measurer import FakeMeasurer, measurement_of
 from tilewright.measure import Measurement
 from tilewright.schedule import Trace
 from tilewright.search import STRATEGIES, RandomSearch, Told
+from tilewright.space import SpaceOptions, derive
 from tilewright.target import Target
 from tilewright.tuning.tuner import tune
 from tilewright.workloads import parse
@@ -76,3 +77,14 @@ def test_a_strategy_is_told_the_single_runs_also_of_records(tmp_path: Path) -> N
     assert len(HEARD) == 24
     assert {len(runs) for runs in HEARD[:8]} == {0, 3}
     assert [tuple(runs) for runs in HEARD[8:]] == [record.runs_s for record in result.records]
+
+
+@pytest.mark.parametrize("search", ["evolutionary", "annealing"])
+def test_the_first_round_measures_every_algorithm(search: str) -> None:
+    fake = FakeMeasurer(HASWELL, 1)
+    grouped = parse("grp:1x14x14x64,64,3x3,s1,p1,g4")
+    tune(grouped, trials=16, target=HASWELL, threads=1, search=search, measurer=fake)
+    space = derive(grouped, SpaceOptions(HASWELL, threads=1, exact=False))
+    algorithms = {sketch.algorithms for sketch in space}
+    assert len(algorithms) > 2
+    assert {trace.algorithms for trace in fake.batches[0].traces} == algorithms

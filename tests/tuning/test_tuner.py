@@ -168,6 +168,12 @@ def test_a_budget_ends_the_run_early() -> None:
     assert time.monotonic() - start < 60
 
 
+def test_the_shortest_budget_gives_the_untuned_program(tmp_path: Path) -> None:
+    for _ in range(2):
+        result = tune(TASK, threads=1, budget_s=1e-9, records=tmp_path / "r", measurer=FakeMeasurer(NATIVE, 1))
+        assert [record.status for record in result.records] == ["OK"]
+
+
 def test_nothing_valid_says_how_often_and_why() -> None:
     with pytest.raises(NoValidCandidateError) as error:
         tune(TASK, trials=3, threads=1, measure=NEVER_BUILDS)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.search.base import FloatArray
 from tilewright.search.best import Best
+from tilewright.search.known_scores import KnownScores
 from tilewright.search.operators import change_sketch, mutate
 from tilewright.search.options import number, share, whole
 from tilewright.search.points import Points
@@ -39,6 +40,7 @@ class SimulatedAnnealing(ScoredSearch):
     relocate_share: float = share(0.05)
 
     _points: Points | None = field(init=False, repr=False)  # where the chains are
+    _known: KnownScores = field(init=False, repr=False)
 
     def prepare(self) -> None:
         self._points = None
@@ -49,6 +51,7 @@ class SimulatedAnnealing(ScoredSearch):
         self._points = None
 
     def ask(self, n: int) -> list[Candidate]:
+        self._known = KnownScores(self.legal_scores)
         best = Best(self.seen, 4 * n)
         points = self._starts() if self._points is None else self._points
         if len(points):
@@ -79,10 +82,10 @@ class SimulatedAnnealing(ScoredSearch):
 
     def _scored(self, points: Points, best: Best) -> FloatArray:
         """A score for each, lower than any where it is illegal; the legal ones are offered."""
-        scores = np.full(len(points), -np.inf)
+        scores = np.empty(len(points))
         for places, population in points.populations():
-            legal = population.legal(self.target)
-            scores[places] = np.where(legal, self.scorer(population), -np.inf)
+            scores[places] = self._known.scores(population)
+            legal = scores[places] > -np.inf
             best.offer(population[legal], scores[places[legal]])
         return scores
 

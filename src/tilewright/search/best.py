@@ -24,7 +24,7 @@ class Best:
         first = np.argsort(-scores)[: self.size]
         for candidate, score in zip(population[first], scores[first].tolist(), strict=True):
             if candidate not in self.given:
-                self.scores[candidate] = score
+                self.scores[candidate] = max(score, self.scores.get(candidate, -math.inf))
 
     def least_of(self, num: int) -> float:
         """The score that the best `num` have at least; that of nothing while there are fewer."""

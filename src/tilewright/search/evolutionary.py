@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewright.search.base import FloatArray
 from tilewright.search.best import Best
+from tilewright.search.known_scores import KnownScores
 from tilewright.search.operators import crossover, mutate, relocate
 from tilewright.search.options import share, whole
 from tilewright.search.scored import ScoredSearch
@@ -34,11 +35,10 @@ class EvolutionarySearch(ScoredSearch):
     min_children: int = whole(16)
     """Fewer children of a sketch are not looked at: that takes as long as looking at many."""
 
-    _known: dict[Sketch, dict[bytes, float]] = field(init=False, repr=False)
-    """The scores of what a round has looked at, by rows; -inf for what is not legal."""
+    _known: KnownScores = field(init=False, repr=False)
 
     def ask(self, n: int) -> list[Candidate]:
-        self._known = {}
+        self._known = KnownScores(self.legal_scores)
         pools = self._first_generation()
         best = Best(self.seen, 4 * n)
         _offer(best, pools)
@@ -49,14 +49,7 @@ class EvolutionarySearch(ScoredSearch):
 
     def _pool(self, population: Population) -> _Pool:
         """The legal ones of the candidates and their scores; in a round each candidate is looked at once."""
-        known = self._known.setdefault(population.sketch, {})
-        keys = [row.tobytes() for row in population.rows]
-        places = [place for place, key in enumerate(keys) if key not in known]
-        if places:
-            new = population[np.array(places)]
-            found = np.where(new.legal(self.target), self.scorer(new), -np.inf)
-            known.update(zip([keys[place] for place in places], found.tolist(), strict=True))
-        scores = np.array([known[key] for key in keys])
+        scores = self._known.scores(population)
         legal = scores > -np.inf
         return _Pool(population[legal], scores[legal])
 

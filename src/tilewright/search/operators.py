@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.search.points import IntArray, Points, kinds, num_choices
-from tilewright.space import Population, Sketch
+from tilewright.space import Candidate, Population, Sketch
 
 _SECOND_CHANGE = 0.4
 
@@ -31,6 +31,16 @@ def mutate(rng: np.random.Generator, population: Population) -> Population:
             if here.any():
                 rows[here, position] = knob.neighbours(rng, rows[here, position])
     return Population(population.sketch, rows)
+
+
+def neighbours(centre: Candidate) -> Population:
+    """All candidates that differ from this one in one knob, by a neighbouring choice; some may be illegal."""
+    rows = [
+        (*centre.row[:position], choice, *centre.row[position + 1 :])
+        for position, knob in enumerate(centre.sketch.knobs)
+        for choice in knob.all_neighbours(centre.row[position]).tolist()
+    ]
+    return Population(centre.sketch, np.asarray(rows, np.int64).reshape(len(rows), len(centre.row)))
 
 
 def crossover(rng: np.random.Generator, first: Population, others: Population) -> Population:

@@ -33,6 +33,11 @@ class Sketch:
         self.knobs: tuple[Knob, ...] = tuple(dict.fromkeys(d.knob for value in values for d in decisions_in(value)))
 
     @property
+    def algorithms(self) -> tuple[str, ...]:
+        """What its programs have in the place of sums of the task, such as winograd4; mostly nothing."""
+        return Trace(self.steps).algorithms
+
+    @property
     def is_exact(self) -> bool:
         """Whether its programs compute the sums of the task themselves, in whatever order."""
         return Trace(self.steps).is_exact

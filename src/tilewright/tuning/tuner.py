@@ -225,7 +225,9 @@ class Tuner:
 
         def next_round() -> Round | None:
             num_trials = min(ROUND_SIZE, trials - self.num_asked)
-            if num_trials < 1 or self._is_over(budget_s):
+            if self._is_over(budget_s):
+                num_trials = min(num_trials, 1 - self.num_asked)  # the shortest time is enough for the first program
+            if num_trials < 1:
                 return None
             return self.round(num_trials, log, lambda last: on_progress(self._progress(last, trials)))
 

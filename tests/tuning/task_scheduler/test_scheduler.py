@@ -186,6 +186,12 @@ def test_a_budget_ends_the_run_and_has_covered_the_heavy_tasks(monkeypatch: pyte
     assert clock.left_s == [200.0 - n for n in range(192)]
 
 
+def test_the_shortest_budget_is_enough_for_one_program() -> None:
+    curves = Curves({8: falling(1.0, 0.5, 30), 9: falling(2.0, 0.5, 30)})
+    result = scheduler_of([network_of("net", {8: 1, 9: 1})], curves).tune(budget_s=1e-9)
+    assert (result.num_trials, curves.num_trials) == (1, {8: 0, 9: 1})
+
+
 @pytest.mark.parametrize(("num_tasks", "budget_s", "search_s"), [(2, 100, 90), (20, 100, 86), (40, 100, 80)])
 def test_finals_of_many_tasks_have_more_of_the_budget(
     monkeypatch: pytest.MonkeyPatch, num_tasks: int, budget_s: float, search_s: float

@@ -280,7 +280,8 @@ class _Run:
 
     def _found_round(self) -> Round | None:
         while not self._is_over() and (job := self._choose()) is not None:
-            found = job.round(self._num_to_ask(), self.log, partial(self._take, job))
+            num_trials = 1 if self._is_late() else self._num_to_ask()
+            found = job.round(num_trials, self.log, partial(self._take, job))
             if found is not None:
                 return found
         return None
@@ -299,8 +300,13 @@ class _Run:
         return None
 
     def _is_over(self) -> bool:
+        """Enough trials, or enough time; the shortest time is enough for the first program."""
         if self._num_to_ask() < 1:
             return True
+        has_begun = self.num_trials > 0 or any(job.num_open for job in self.jobs)
+        return has_begun and self._is_late()
+
+    def _is_late(self) -> bool:
         return self.budget_s is not None and self.elapsed_s >= self.budget_s - self._finals_s(self.budget_s)
 
     def _finals_s(self, budget_s: float) -> float:
