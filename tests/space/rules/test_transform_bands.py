@@ -14,6 +14,7 @@ from tilewright import te
 from tilewright.schedule import PARALLEL
 from tilewright.space import Sketch, SpaceOptions, derive
 from tilewright.te import Task, assert_matches, reduction_size
+from tilewright.workloads import parse
 
 # Caches so small that all data is more than they hold, and others.
 SMALL, LARGE = (
@@ -47,8 +48,9 @@ def test_data_that_caches_hold_is_transformed_at_once() -> None:
     [
         layer(12, 16, 32), layer(13, 17, 20), layer(15, 16, 16, padding=0, batch=3), in_groups(9, 2, 16, 16),
         windows((9,), (3,), 16, 16), windows((3, 9, 10), (3, 3, 3), 16, 16),
+        parse("dil:1x27x22x16,16,3x3,s1,p1,d2+relu"), parse("dil:2x19x23x16,16,3x3,s1,p3,d3"),
     ],
-    ids=["plain", "odd", "batch", "groups", "one dimension", "three dimensions"],
+    ids=["plain", "odd", "batch", "groups", "one dimension", "three dimensions", "dilation 2", "dilation 3"],
 )  # fmt: skip
 def test_candidates_compute_what_they_should(task: Task) -> None:
     rng = np.random.default_rng(3)
@@ -58,6 +60,6 @@ def test_candidates_compute_what_they_should(task: Task) -> None:
     assert sketches or len(task.inputs[0].shape) == 3  # tiles of one dimension have no rows
     for sketch in sketches[:3]:
         population = sketch.sample(rng, 8)
-        for candidate in population[population.legal(SMALL)][:1]:
+        for candidate in population[population.legal(SMALL)][:2]:
             found = tw.build(candidate.trace.apply(task), SMALL, threads=2)(*arrays)
             assert_matches(found, expected, "float32", reduction_size(task), candidate.trace.error_growth)

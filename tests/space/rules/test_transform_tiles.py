@@ -13,7 +13,7 @@ from tilewright import te
 from tilewright.codegen import compile_schedule
 from tilewright.cost_model import shipped
 from tilewright.features.primitives import primitives_of
-from tilewright.schedule import UNROLL, VECTORIZE
+from tilewright.schedule import UNROLL, VECTORIZE, Trace
 from tilewright.space import Sketch, SpaceOptions, derive, sketches_from_json, sketches_to_json
 from tilewright.te import Task, assert_matches, reduction_size
 from tilewright.workloads import parse
@@ -69,33 +69,49 @@ def test_candidates_compute_what_they_should(task: Task) -> None:
 
 
 STRIDED = parse("c2d:2x21x23x16,32,3x3,s2,p1+relu")
+DILATED = parse("dil:2x15x17x16,32,3x3,s1,p1,d2+bias+relu")
+IN_GROUPS = parse("dil:1x21x18x32,32,3x3,s1,p3,d3,g2")
 
 
-def test_candidates_of_strided_ones_compute_what_they_should() -> None:
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [
+        (STRIDED, {"winograd2s2", "winograd4s2"}),
+        (DILATED, {"winograd2", "winograd4"}),
+        (IN_GROUPS, {"winograd2", "winograd4", "winograd6"}),
+    ],
+    ids=["strided", "dilated", "in groups"],
+)
+def test_candidates_with_strides_and_dilations_compute_what_they_should(task: Task, names: set[str]) -> None:
     rng = np.random.default_rng(4)
-    arrays = te.random_inputs(STRIDED, rng)
-    (expected,) = te.evaluate(STRIDED, *arrays)
+    arrays = te.random_inputs(task, rng)
+    (expected,) = te.evaluate(task, *arrays)
     used: list[str] = []
-    for sketch in by_winograd(STRIDED):
+    for sketch in by_winograd(task):
         population = sketch.sample(rng, 60)
         for candidate in population[population.legal(NATIVE)][:3]:
-            assert sketch.candidate_of(candidate.trace) is not None
-            found = tw.build(candidate.trace.apply(STRIDED), threads=2)(*arrays)
+            assert sketch.candidate_of(Trace.from_json(candidate.trace.to_json())) is not None
+            found = tw.build(candidate.trace.apply(task), threads=2)(*arrays)
             growth = candidate.trace.error_growth
-            assert_matches(found, expected, "float32", reduction_size(STRIDED), growth)
+            assert_matches(found, expected, "float32", reduction_size(task), growth)
             used += candidate.trace.algorithms
         assert np.isfinite(shipped().predict(population)).all()
-    assert set(used) == {"winograd2s2", "winograd4s2"}
+    assert set(used) == names
 
 
+@pytest.mark.parametrize("task", [STRIDED, DILATED], ids=str)
 @pytest.mark.parametrize("target", ["haswell", "nehalem", "cortex-a72"])
-def test_strided_ones_compile_for_other_targets(target: str) -> None:
+def test_these_compile_for_other_targets(task: Task, target: str) -> None:
     options = SpaceOptions(tw.Target.parse(target), threads=2, exact=False)
-    for sketch in derive(STRIDED, options):
+    for sketch in derive(task, options):
         if not sketch.is_exact:
             population = sketch.sample(np.random.default_rng(0), 60)
             candidate = population[population.legal(options.target)][0]
-            assert compile_schedule(candidate.trace.apply(STRIDED), options.target, 2).object_code
+            assert compile_schedule(candidate.trace.apply(task), options.target, 2).object_code
+
+
+def test_exact_spaces_have_none_of_dilated_ones() -> None:
+    assert all(sketch.is_exact for sketch in derive(DILATED, SpaceOptions(NATIVE, threads=2, exact=True)))
 
 
 def test_a_trace_leads_back_to_its_row_and_sketches_go_through_json() -> None:

@@ -63,29 +63,36 @@ def windows(
     first: int = 0,
     batch: int = 1,
     stride: int = 1,
+    dilations: Sequence[int] = (),
 ) -> Task:
     """A convolution of any number of windows, which begin at `first`."""
-    shape = [(size - 1) * stride + 1 + num + first for size, num in zip(sizes, taps, strict=True)]  # one is not read
+    steps = dilations or [1] * len(taps)
+    reach = [(num - 1) * step for num, step in zip(taps, steps, strict=True)]
+    shape = [(size - 1) * stride + far + first + 2 for size, far in zip(sizes, reach, strict=True)]  # one is not read
     X = te.placeholder((batch, *shape, inputs), name="X")
     W = te.placeholder((*taps, inputs, outputs), name="W", constant=True)
     over, c = [te.reduce_axis(num, f"r{n}") for n, num in enumerate(taps)], te.reduce_axis(inputs, "c")
 
     def element(*i: te.Expr) -> te.Expr:
-        places = [a * stride + r + first for a, r in zip(i[1:-1], over, strict=True)]
+        places = [a * stride + r * step + first for a, r, step in zip(i[1:-1], over, steps, strict=True)]
         return te.sum(X[(i[0], *places, c)] * W[(*over, c, i[-1])], axis=[*over, c])
 
     return Task([X, W], te.compute((batch, *sizes, outputs), element, "conv"))
 
 
 def windows_in_double(
-    X: NDArray[Any], W: NDArray[Any], sizes: tuple[int, ...], first: int, stride: int = 1
+    X: NDArray[Any],
+    W: NDArray[Any],
+    sizes: tuple[int, ...],
+    first: int,
+    stride: int = 1,
+    dilations: Sequence[int] = (),
 ) -> NDArray[Any]:
     """What `windows` computes."""
     total = np.zeros((X.shape[0], *sizes, W.shape[-1]))
+    steps = dilations or [1] * len(sizes)
     for taps in itertools.product(*map(range, W.shape[:-2])):
-        places = tuple(
-            slice(tap + first, tap + first + (size - 1) * stride + 1, stride)
-            for tap, size in zip(taps, sizes, strict=True)
-        )
+        begin = [tap * step + first for tap, step in zip(taps, steps, strict=True)]
+        places = tuple(slice(b, b + (size - 1) * stride + 1, stride) for b, size in zip(begin, sizes, strict=True))
         total += X[(slice(None), *places)].astype(np.float64) @ W[taps].astype(np.float64)
     return total

@@ -55,9 +55,11 @@ def test_names_that_axes_have_are_not_given_again() -> None:
         assert len(set(names)) == len(names)
 
 
-def conv(element: Callable[..., Expr], *, constant: bool = True, dtype: str = "float32", taps: int = 3) -> Tensor:
+def conv(
+    element: Callable[..., Expr], *, constant: bool = True, dtype: str = "float32", taps: int = 3, size: int = 16
+) -> Tensor:
     """A convolution of the given read of the data, whose arguments are its axes and reduce axes."""
-    X = te.placeholder((1, 16, 16, 16), dtype, name="X")
+    X = te.placeholder((1, size, size, 16), dtype, name="X")
     W = te.placeholder((taps, taps, 16, 16), dtype, name="W", constant=constant)
     r, s, c = te.reduce_axis(taps, "r"), te.reduce_axis(taps, "s"), te.reduce_axis(16, "c")
     return te.compute(
@@ -69,7 +71,8 @@ def conv(element: Callable[..., Expr], *, constant: bool = True, dtype: str = "f
     "tensor",
     [
         conv(lambda X, n, y, x, r, s, c: X[n, y * 2 + r, x + s, c]),
-        conv(lambda X, n, y, x, r, s, c: X[n, y + r * 2, x + s, c]),
+        conv(lambda X, n, y, x, r, s, c: X[n, y * 2 + r * 2, x * 2 + s * 2, c], size=20),
+        conv(lambda X, n, y, x, r, s, c: X[n, y - r + 2, x + s, c]),
         conv(lambda X, n, y, x, r, s, c: X[n, c, y + r, x + s]),
         conv(lambda X, n, y, x, r, s, c: X[n, y + r, x, s]),
         conv(lambda X, n, y, x, r, s, c: X[n, y + r, y + s, c]),
@@ -82,8 +85,9 @@ def conv(element: Callable[..., Expr], *, constant: bool = True, dtype: str = "f
         parse("gmm:16x16x16").stages[-1],
     ],
     ids=[
-        "stride", "dilation", "channels first", "no window", "one axis twice", "not a product of reads", "no constant",
-        "float64", "four taps", "workload with stride", "one by one", "matrix product",
+        "stride", "stride and dilation", "taps backwards", "channels first", "no window", "one axis twice",
+        "not a product of reads", "no constant", "float64", "four taps", "workload with stride", "one by one",
+        "matrix product",
     ],
 )  # fmt: skip
 def test_what_is_no_such_convolution_is_left_alone(tensor: Tensor) -> None:

@@ -12,13 +12,17 @@ from tilewright.te.transform import visit
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A dimension of the data that is read at `output * stride + tap + offset`, in windows that overlap."""
+    """A dimension of the data that is read at `output * stride + tap * dilation + offset`, in windows that overlap.
+
+    Of stride and dilation one is 1.
+    """
 
     dim: int
     output: Axis
     tap: Axis
     offset: int
     stride: int
+    dilation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,10 @@ def _windows(data: Read) -> tuple[Window, ...]:
         axes = sorted((axis for axis in form.terms if isinstance(axis, Axis)), key=lambda axis: axis.is_reduce)
         if [axis.is_reduce for axis in axes] != [False, True]:
             continue
-        stride, step = (form.terms[axis] for axis in axes)
-        if step == 1 and (stride == 1 or 1 < stride < axes[1].extent):  # else they do not overlap, as groups do not
-            found.append(Window(dim, axes[0], axes[1], form.const, stride))
+        stride, dilation = (form.terms[axis] for axis in axes)
+        is_strided = dilation == 1 and 1 < stride < axes[1].extent  # else they do not overlap, as groups do not
+        if is_strided or (stride == 1 and dilation >= 1):
+            found.append(Window(dim, axes[0], axes[1], form.const, stride, dilation))
     return tuple(found)
 
 

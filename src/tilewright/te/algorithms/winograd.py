@@ -6,6 +6,9 @@ own, the weights ahead of time. A window that is not transformed stays a sum, in
 
 With stride 2 it is four convolutions of every second place in both dimensions, with 2 x 2, 2 x 1, 1 x 2 and 1 x 1 of
 the taps, which are added up in the transform of the results: (2 m + 1)^2 products instead of 9 m^2.
+
+With dilation d it is d x d convolutions without one, of every d-th place and with the same weights. All their tiles are
+multiplied together.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from tilewright.te.algorithms.algorithm import Rewritten
 from tilewright.te.algorithms.convolution import Convolution
 from tilewright.te.algorithms.formulas import by_pairs, by_parity, choose
 from tilewright.te.algorithms.toom_cook import Row, matrices
+from tilewright.te.algorithms.window_tiles import WindowTiles, times
 from tilewright.te.expr import Axis, Const, Expr, Read, Reduce, Select, Var, binary, cast
 from tilewright.te.tensor import Tensor
 from tilewright.te.transform import substitute
@@ -39,7 +43,7 @@ def saving(convolution: Convolution, tiles: Sequence[int]) -> float:
         if tile:
             extent, num_taps = window.output.extent, window.tap.extent
             num_products = len(matrices(tile, num_taps, window.stride).inputs)
-            saved *= extent * num_taps / (-(-extent // tile) * num_products)
+            saved *= extent * num_taps / (WindowTiles(window, tile).num_tiles * num_products)
     return saved
 
 
@@ -51,14 +55,12 @@ class _Winograd:
 
     def __init__(self, convolution: Convolution, tiles: Sequence[int]) -> None:
         self.convolution = convolution
-        self.windows = [window for window, tile in zip(convolution.windows, tiles, strict=True) if tile]
-        self.sums = [window for window, tile in zip(convolution.windows, tiles, strict=True) if not tile]
-        self.tiles = [tile for tile in tiles if tile]
+        sizes = list(zip(convolution.windows, tiles, strict=True))
+        self.tiles = [WindowTiles(window, tile) for window, tile in sizes if tile]
+        self.windows = [made.window for made in self.tiles]
+        self.sums = [window for window, tile in sizes if not tile]
         self.taps = [window.tap for window in self.windows]
-        self.matrices = [
-            matrices(tile, window.tap.extent, window.stride)
-            for tile, window in zip(self.tiles, self.windows, strict=True)
-        ]
+        self.matrices = [matrices(t.size, t.window.tap.extent, t.window.stride) for t in self.tiles]
         self.name = convolution.tensor.name
         taps = [window.tap for window in convolution.windows]
         taken = {axis.name for axis in (*convolution.tensor.axes, *convolution.channels, *taps)}
@@ -72,9 +74,9 @@ class _Winograd:
         product = self._product(data[-1], weights[-1])
         results = self._transformed_results(product)
         *axes, channel = self.convolution.tensor.axes
-        tile_of = {window.output: tile for window, tile in zip(self.windows, self.tiles, strict=True)}
-        outer = [binary("floordiv", axis, tile_of[axis]) if axis in tile_of else axis for axis in axes]
-        inner = [binary("mod", window.output, tile_of[window.output]) for window in self.windows]
+        tile_of = {tiles.window.output: tiles.tile_of_result for tiles in self.tiles}
+        outer = [tile_of.get(axis, axis) for axis in axes]
+        inner = [tiles.place_of_result for tiles in self.tiles]
         body = _at(results[-1], outer, [channel], inner)
         return Rewritten((*data, *weights, product, *results), weights, body)
 
@@ -103,10 +105,9 @@ class _Winograd:
         """The data, with zeros behind it where tiles reach beyond it."""
         source = self.convolution.data.tensor
         shape = list(source.shape)
-        for n, window in enumerate(self.windows):
-            last = (self._tiles(n).extent * self.tiles[n] - 1) * window.stride
-            reach = last + window.tap.extent + window.offset
-            shape[window.dim] = max(shape[window.dim], reach)
+        for tiles in self.tiles:
+            dim = tiles.window.dim
+            shape[dim] = max(shape[dim], tiles.num_read)
         if tuple(shape) == source.shape:
             return source
         axes = [Axis("int64", f"i{dim}", extent, False) for dim, extent in enumerate(shape)]
@@ -122,9 +123,9 @@ class _Winograd:
     def _datum(self, data: Tensor, outer: Sequence[Axis], places: Sequence[Expr]) -> Expr:
         """An element of the data, at a place of a tile."""
         indices: list[Expr] = list(outer)
-        for window, tile, place in zip(self.windows, self.tiles, places, strict=True):
-            start = binary("add", binary("mul", outer[window.dim], tile * window.stride), place)
-            indices[window.dim] = _moved(start, window.offset)
+        for tiles, place in zip(self.tiles, places, strict=True):
+            dim = tiles.window.dim
+            indices[dim] = tiles.position(outer[dim], place)
         for window in self.sums:
             indices[window.dim] = _moved(outer[window.dim], window.offset)
         return _at(data, indices, [], [])
@@ -136,8 +137,8 @@ class _Winograd:
         """
         axis_of = {window.dim: self._tiles(n) for n, window in enumerate(self.windows)}
         for window in self.sums:
-            extent = (window.output.extent - 1) * window.stride + window.tap.extent
-            axis_of[window.dim] = Axis("int64", window.output.name, extent, False)
+            reach = (window.output.extent - 1) * window.stride + (window.tap.extent - 1) * window.dilation
+            axis_of[window.dim] = Axis("int64", window.output.name, reach + 1, False)
         indices = self.convolution.data.indices
         axes = [axis_of[d] if d in axis_of else self._whole(self.convolution.data, d) for d in range(len(indices))]
         return axes[:-1], axes[-1]
@@ -187,8 +188,8 @@ class _Winograd:
         value_of.update(summed.items())
         position_of = {window.dim: value_of[window.output] for window in self.windows}
         for window in self.sums:
-            start = _times(value_of[window.output], window.stride)
-            position_of[window.dim] = binary("add", start, value_of[window.tap])
+            start, tap = times(value_of[window.output], window.stride), times(value_of[window.tap], window.dilation)
+            position_of[window.dim] = binary("add", start, tap)
         of_data = [
             position_of[dim] if dim in position_of else substitute(index, value_of)
             for dim, index in enumerate(convolution.data.indices)
@@ -204,7 +205,7 @@ class _Winograd:
         made: list[Tensor] = []
         for n in range(len(self.windows)):
             *outer, channel = self._result_axes()
-            results = _new_axes(self.within[: n + 1], self.tiles)
+            results = _new_axes(self.within[: n + 1], [tiles.size for tiles in self.tiles])
             inner = [*results, *self._products(n + 1, len(self.windows))]
             before, after = (outer, [channel]) if made else ([], [*outer, channel])
             element = partial(_at, made[-1] if made else product, before, after)
@@ -219,7 +220,7 @@ class _Winograd:
         return [self._tiles(place[axis]) if axis in place else _new_axis(axis) for axis in self.convolution.tensor.axes]
 
     def _tiles(self, n: int) -> Axis:
-        return Axis("int64", self.of_tiles[n], -(-self.windows[n].output.extent // self.tiles[n]), False)
+        return Axis("int64", self.of_tiles[n], self.tiles[n].num_tiles, False)
 
     def _products(self, begin: int, end: int) -> list[Axis]:
         return _new_axes(self.of_products[begin:end], [len(made.inputs) for made in self.matrices[begin:end]])
@@ -268,10 +269,6 @@ def _moved(index: Expr, offset: int) -> Expr:
 
 def _at_most(axis: Axis, last: int) -> Expr:
     return axis if axis.extent == last + 1 else binary("min", axis, last)
-
-
-def _times(index: Expr, stride: int) -> Expr:
-    return index if stride == 1 else binary("mul", index, stride)
 
 
 def _new_names(letter: str, num: int, taken: set[str]) -> list[str]:
