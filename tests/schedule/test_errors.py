@@ -60,6 +60,12 @@ CASES: dict[str, tuple[Make, Apply, Apply, str]] = {
     "split by an array with zero": (
         gemm_relu, _nothing, lambda s: s["D"].split("i", np.array([2, 0])), "whole numbers of at least 1",
     ),
+    "split by an array without a dimension": (
+        gemm_relu, _nothing, lambda s: s["D"].split("i", np.array(4)), "one for each candidate of a population",
+    ),
+    "split by a matrix": (
+        gemm_relu, _nothing, lambda s: s["D"].split("i", np.array([[4]])), "one for each candidate of a population",
+    ),
     "split where a stage is attached": (
         gemm_relu, _attached, lambda s: s["D"].split("i", 2), "stage C is attached at loop i",
     ),
@@ -100,8 +106,14 @@ CASES: dict[str, tuple[Make, Apply, Apply, str]] = {
     "unroll of a long loop": (
         lambda: gemm_relu(2000), _nothing, lambda s: s["D"].unroll("i"), "has 2000 iterations; at most 1024 unroll",
     ),
+    "pragma of a fraction": (
+        gemm_relu, _nothing, lambda s: s["D"].pragma("i", auto_unroll_max_step=2.5), "is 2.5; it must",  # type: ignore[arg-type]
+    ),
+    "pragma of a text": (
+        gemm_relu, _nothing, lambda s: s["D"].pragma("i", auto_unroll_max_step="9"), "is '9'; it must",  # type: ignore[arg-type]
+    ),
     "pragma below zero": (
-        gemm_relu, _nothing, lambda s: s["D"].pragma("i", auto_unroll_max_step=-1), "is -1; it must be at least 0",
+        gemm_relu, _nothing, lambda s: s["D"].pragma("i", auto_unroll_max_step=-1), "is -1; it must be a whole number",
     ),
     "compute_at of an output": (
         gemm_relu, _nothing, lambda s: s["D"].compute_at("C", "i"), "D is an output: all of it is needed",
@@ -175,6 +187,16 @@ def test_illegal_step_says_why_and_changes_nothing(name: str) -> None:
     if name != "unknown stage":
         assert text.startswith('s["')
         assert text.endswith(f"The loop nest as it stands:\n{nest}")
+
+
+@pytest.mark.parametrize("loop", [None, 0, ("i",)])
+def test_what_is_no_loop_is_told(loop: object) -> None:
+    s = gemm_relu()
+    for step in (s["D"].fuse, s["D"].reorder, s["D"].vectorize, lambda i: s["C"].compute_at("D", i)):
+        with pytest.raises(ScheduleError, match=r"a loop of stage D is given by its name .*, got .*\n.*as it stands"):
+            step(loop)  # type: ignore[arg-type]
+    with pytest.raises(ScheduleError, match=r"got Stage\(C\)"):
+        s["D"].split(s["C"], 2)  # type: ignore[arg-type]
 
 
 def test_schedule_goes_on_after_an_illegal_step() -> None:

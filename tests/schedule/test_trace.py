@@ -149,6 +149,12 @@ def test_steps_of_wrong_types_are_refused(kind: object, arguments: list[Any], me
         Trace.from_json([{"step": kind, "stage": "C", "arguments": arguments}])
 
 
+@pytest.mark.parametrize("data", [None, 3, {}, b"[]", "{}", "null"])
+def test_what_is_no_list_is_refused(data: Any) -> None:
+    with pytest.raises(ScheduleError, match="a trace is a JSON list of steps, got"):
+        Trace.from_json(data)
+
+
 def test_what_nests_too_deeply_or_is_too_long_is_refused() -> None:
     with pytest.raises(ScheduleError, match="nested too deeply"):
         Trace.from_json("[" * 200_000)

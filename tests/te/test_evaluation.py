@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilewright import ExpressionError, KernelArgumentError, Task, te
+from tilewright import ExpressionError, KernelArgumentError, Task, build, te
 from tilewright.te import assert_matches, evaluate, random_inputs, reduction_size
 from tilewright.te import evaluation as reference
 
@@ -292,14 +292,23 @@ def test_indices_that_count_from_the_end_where_negative_stay_inside() -> None:
 
 
 def test_reads_out_of_bounds_raise_where_no_select_leaves_them_out() -> None:
-    X, I = te.placeholder((5,), name="X"), te.placeholder((4,), "int32", name="I")  # noqa: E741
-    wrong_guard = te.compute((5,), lambda i: te.select(i >= 0, X[i - 1], 0.0), name="wrong")
-    by_data = te.compute((4,), lambda i: X[I[i]], name="by_data")
-    x = np.zeros(5, np.float32)
-    with pytest.raises(ExpressionError, match=r"compute wrong reads `X\[i - 1\]` out of bounds"):
+    X, I = te.placeholder((5, 4), name="X"), te.placeholder((4,), "int32", name="I")  # noqa: E741
+    wrong_guard = te.compute((5,), lambda i: te.select(i >= 0, X[i - 1, 0], 0.0), name="wrong")
+    beside_data = te.compute((4,), lambda i: te.select(i < 4, X[I[i], i + 1], 0.0), name="beside_data")
+    x = np.zeros((5, 4), np.float32)
+    with pytest.raises(ExpressionError, match=r"compute wrong reads `X\[i - 1, 0\]` out of bounds"):
         evaluate(Task([X], wrong_guard), x)
-    with pytest.raises(ExpressionError, match=r"compute by_data reads `X\[I\[i\]\]` out of bounds"):
-        evaluate(Task([X, I], by_data), x, _i32([0, 1, 5, 2]))
+    with pytest.raises(ExpressionError, match=r"compute beside_data reads `X\[.*, i \+ 1\]` out of bounds"):
+        evaluate(Task([X, I], beside_data), x, _i32([0, 1, 2, 3]))
+
+
+def test_an_index_that_depends_on_data_is_clamped_as_in_kernels() -> None:
+    X, I = te.placeholder((5,), name="X"), te.placeholder((6,), "int32", name="I")  # noqa: E741
+    task = Task([X, I], te.compute((6,), lambda i: X[I[i] + 1], name="next"))
+    x, index = _f32([0, 10, 20, 30, 40]), _i32([-9, -1, 0, 3, 4, 9])
+    expected = _f32([0, 0, 10, 40, 40, 40])
+    np.testing.assert_array_equal(evaluate(task, x, index)[0], expected)
+    np.testing.assert_array_equal(build(task)(x, index), expected)
 
 
 def test_nested_selects_guard_together() -> None:

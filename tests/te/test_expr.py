@@ -94,6 +94,9 @@ ERRORS: list[tuple[Callable[[], object], str]] = [
     (lambda: f + "x", "cannot use 'x' of type str"),  # type: ignore[operator]
     (lambda: f + F, "of type Tensor in an expression"),
     (lambda: s + 300, r"constant 300 does not fit int8 \(-128 to 127\)"),
+    (lambda: n + 10**400, "constant of 1329 bits does not fit int32"),
+    (lambda: f * 10**5000, "constant of 16610 bits is too large for a number of type float32"),
+    (lambda: te.constant(float("inf"), "int32"), "constant inf is not a whole number"),
     (lambda: m + m, "arithmetic on bools"),
     (lambda: n / 2, "div of .* needs floats, got int32; use // or te.cast"),
     (lambda: n**2, "pow of .* needs floats, got int32"),

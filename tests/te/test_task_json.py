@@ -13,7 +13,8 @@ import pytest
 
 from tilewright import ExpressionError, Task, te, workloads
 from tilewright.network import partition_network
-from tilewright.te.task_json import MAX_DEPTH, MAX_NODES
+from tilewright.te.check import MAX_DEPTH
+from tilewright.te.task_json import MAX_NODES
 from tilewright.te.transform import operands_first
 from tilewright.testing.programs import FAMILIES, random_task
 

@@ -45,11 +45,27 @@ k_twin = te.reduce_axis(8, name="k")
 named_i = te.reduce_axis(8, name="i")
 loose = te.Var("int64", "v")
 
+
+def _chain(e: te.Expr, length: int) -> te.Expr:
+    for _ in range(length):
+        e = e + 1
+    return e
+
+
 ERRORS: list[tuple[Callable[[], object], str]] = [
     (lambda: te.placeholder((4, 0), name="A"), "dimension 1 of A is 0; an extent must be at least 1"),
     (lambda: te.placeholder((4, 2.5), name="A"), "dimension 1 of A is 2.5"),  # type: ignore[arg-type]
     (lambda: te.placeholder((True,), name="A"), "dimension 0 of A is True"),
     (lambda: te.placeholder((2**31,), name="A"), "below 2\\*\\*31"),
+    (lambda: te.placeholder((2**30, 2**30), "float64", name="A"), "less than 2\\*\\*63 bytes, .*; A is float64"),
+    (lambda: te.compute((2**30, 2**30, 2**3), lambda i, j, m: i, name="C"), "C is int64"),
+    (_compute(lambda i: te.sum(V[i], axis=[te.reduce_axis(2**30, name=n) for n in "kmn"])), "reduced over"),
+    (lambda: te.placeholder((1,) * 65, name="A"), "64 dimensions and reduce axes at most, got 65 of A"),
+    (
+        _compute(lambda i: _chain(V[i], 400)),
+        "of compute C must be at most 400 deep; give a part of it a compute of its own",
+    ),
+    (_compute(lambda i: V[_chain(i, 390) % 8]), "of compute C is nested too deeply; give a part of it a compute"),
     (lambda: te.placeholder((4,), name="A B"), "name 'A B' is not an identifier"),
     (lambda: te.placeholder((4,), name=3), "name 3 is not an identifier"),  # type: ignore[arg-type]
     (lambda: te.placeholder((4,), "float", name="A"), "unknown dtype 'float'"),

@@ -46,6 +46,8 @@ def test_the_example_in_every_familys_errors_parses(name: str) -> None:
         ("gmm:", "takes 3 or 4 sizes, got ''"),
         ("gmm:512x512", "takes 3 or 4 sizes, got '512x512'; write gmm:.*, for example gmm:512x512x512"),
         ("gmm:512x512x0", "takes whole numbers above 0, got '512x512x0'"),
+        ("gmm:4294967296x1x1", r"workload gmm:4294967296x1x1: dimension 0 of A .* below 2\*\*31"),
+        ("gmm:2000000000x2000000000x2000000000", "workload gmm:.* less than 2"),
         ("gmm:512x512x-1", "takes whole numbers above 0"),
         ("gmm:512x512xk", "takes whole numbers above 0"),
         ("gmm:512x512x512,s1", "the options of gmm are none, got 's1'"),

@@ -122,6 +122,11 @@ class Stage:
         """The name of one of this stage's loops."""
         if isinstance(loop, str):
             return loop
+        if not isinstance(loop, Loop):
+            raise ScheduleError(
+                f"a loop of stage {self.name} is given by its name or as its loops have it, got {loop!r}\n"
+                f"The loop nest as it stands:\n{self.schedule}"
+            )
         if loop.stage is not self:
             raise ScheduleError(
                 f"loop {loop.name} belongs to stage {loop.stage.name}, not to {self.name}; "

@@ -202,8 +202,10 @@ def _check_population(schedule: Schedule, factors: list[Extent]) -> None:
 
 def _factor(value: Any, loop: str) -> Extent:
     if isinstance(value, np.ndarray):
-        if not np.issubdtype(value.dtype, np.integer) or (value < 1).any():
-            raise ScheduleError(f"split factors of {loop} must be whole numbers of at least 1")
+        if value.ndim != 1 or not np.issubdtype(value.dtype, np.integer) or (value < 1).any():
+            raise ScheduleError(
+                f"split factors of {loop} must be whole numbers of at least 1, one for each candidate of a population"
+            )
         return value.astype(np.int64)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ScheduleError(f"a split factor of {loop} is {value!r}; it must be a whole number of at least 1")
@@ -303,13 +305,21 @@ class PragmaStep(Step):
 
     def apply(self, schedule: Schedule) -> None:
         stage, loop = _leaf(schedule, self.stage, self.loop)
-        if np.any(np.asarray(self.auto_unroll_max_step) < 0):
-            raise ScheduleError(f"auto_unroll_max_step is {self.auto_unroll_max_step}; it must be at least 0")
+        if not _are_limits(self.auto_unroll_max_step):
+            raise ScheduleError(
+                f"auto_unroll_max_step is {self.auto_unroll_max_step!r}; it must be a whole number of at least 0"
+            )
         stage.pragmas[loop] = self.auto_unroll_max_step
 
     def __str__(self) -> str:
         limit = _quoted(self.auto_unroll_max_step)
         return f"s[{_as_text(self.stage)}].pragma({_quoted(self.loop)}, auto_unroll_max_step={limit})"
+
+
+def _are_limits(value: object) -> bool:
+    if isinstance(value, np.ndarray):
+        return np.issubdtype(value.dtype, np.integer) and bool((value >= 0).all())
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,15 +60,15 @@ class Trace:
         return [step.to_json() for step in self.steps]
 
     @staticmethod
-    def from_json(data: str | Iterable[dict[str, Any]]) -> Trace:
+    def from_json(data: str | Sequence[dict[str, Any]]) -> Trace:
         """Read a trace from JSON text or the lists and dicts it holds."""
         try:
-            items = json.loads(data) if isinstance(data, str) else list(data)
+            items = json.loads(data) if isinstance(data, str) else data
         except RecursionError:
             raise ScheduleError("a trace is a JSON list of steps; this is nested too deeply for JSON") from None
         except ValueError as error:
             raise ScheduleError(f"a trace is a JSON list of steps; this is not JSON: {error}") from None
-        if not isinstance(items, list):
+        if not isinstance(items, list | tuple):
             raise ScheduleError(f"a trace is a JSON list of steps, got {type(items).__name__}")
         if len(items) > MAX_STEPS:
             raise ScheduleError(f"a trace has at most {MAX_STEPS} steps, got {len(items)}")

@@ -7,6 +7,9 @@ from tilewright.te.expr import Axis, Cast, Expr, Read, Reduce, Select, Var
 from tilewright.te.index import range_outside
 from tilewright.te.transform import children
 
+# The functions that go through expressions are recursive, and a thousand calls are Python's limit.
+MAX_DEPTH = 400
+
 
 def check_body(name: str, axes: tuple[Axis, ...], body: Expr) -> None:
     """Raise ExpressionError if `body` cannot be the element of a compute called `name` over `axes`."""
@@ -19,7 +22,7 @@ def check_body(name: str, axes: tuple[Axis, ...], body: Expr) -> None:
     _check_unique_names(name, (*axes, *reduce_axes))
     checker = _Checker(name, frozenset((*axes, *reduce_axes)))
     for value in body.values if isinstance(body, Reduce) else (body,):
-        checker.check(value, guarded=False, read=None)
+        checker.check(value, guarded=False, read=None, depth=1)
 
 
 def _check_unique_names(name: str, axes: tuple[Axis, ...]) -> None:
@@ -42,8 +45,13 @@ class _Checker:
         self._axes = axes
         self._seen: set[tuple[int, bool]] = set()
 
-    def check(self, e: Expr, guarded: bool, read: Read | None) -> None:
+    def check(self, e: Expr, guarded: bool, read: Read | None, depth: int) -> None:
         """`guarded`: within a branch of a select. `read`: the read whose index this is part of."""
+        if depth > MAX_DEPTH:
+            raise ExpressionError(
+                f"the expression of compute {self._name} must be at most {MAX_DEPTH} deep; give a part of it a compute "
+                "of its own"
+            )
         if isinstance(e, Var):
             # Not remembered as seen: the same axis is named with another read in the message.
             self._check_var(e, read)
@@ -57,13 +65,13 @@ class _Checker:
                 "whole body: give it a compute of its own and read that in a second compute"
             )
         if isinstance(e, Select):
-            self.check(e.cond, guarded, read)
-            self.check(e.a, True, read)
-            self.check(e.b, True, read)
+            self.check(e.cond, guarded, read, depth + 1)
+            self.check(e.a, True, read, depth + 1)
+            self.check(e.b, True, read, depth + 1)
             return
         inner = e if isinstance(e, Read) else read
         for operand in children(e):
-            self.check(operand, guarded, inner)
+            self.check(operand, guarded, inner, depth + 1)
         if isinstance(e, Read) and not guarded:
             self._check_bounds(e)
 

@@ -21,7 +21,7 @@ from tilewright.te.dtype import bfloat16_to_float32, float32_to_bfloat16, is_flo
 from tilewright.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary
 from tilewright.te.task import Task
 from tilewright.te.tensor import Tensor
-from tilewright.te.transform import children
+from tilewright.te.transform import children, collect_reads
 
 Array: TypeAlias = NDArray[Any]
 Block: TypeAlias = tuple[slice, ...]
@@ -33,7 +33,8 @@ _HALF = ("float16", "bfloat16")
 def evaluate(task: Task, *arrays: Array) -> list[Array]:
     """The outputs of `task` for the given inputs; bfloat16 arrays hold their bits in uint16.
 
-    A read out of bounds raises ExpressionError unless a select leaves it out.
+    A read out of bounds raises ExpressionError unless a select leaves it out; an index that depends on data is clamped
+    into its tensor, as kernels do.
 
     >>> from tilewright import te
     >>> A = te.placeholder((3,), name="A")
@@ -192,7 +193,11 @@ class _Grid:
             return _round(x[0], e.dtype)
         assert isinstance(e, Read)
         shape = e.tensor.shape
-        outside = [(index < 0) | (index >= extent) for index, extent in zip(x, shape, strict=True)]
+        outside = [
+            (value < 0) | (value >= extent)
+            for index, value, extent in zip(e.indices, x, shape, strict=True)
+            if not collect_reads(index)
+        ]
         if any(o.any() for o in outside):
             self._outside[e] = functools.reduce(np.logical_or, outside)
         inside = tuple(np.clip(index, 0, extent - 1) for index, extent in zip(x, shape, strict=True))

@@ -6,7 +6,6 @@ Nodes compare by identity; `te.structure` compares computations. Operators on no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -55,6 +54,9 @@ ELEMENT_FUNCTIONS = (
     *("logical_and", "logical_or", "logical_not", DOT4),
 )
 """The functions of `te` that take elements and give one."""
+
+
+_MOST_BITS_SHOWN = 128
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -278,15 +280,34 @@ def constant(value: float, dtype: str) -> Const:
     if not isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
         raise ExpressionError(f"a constant is a number, got {value!r} of type {type(value).__name__}")
     if kind.kind == "float":
-        return Const(dtype, float(value))
+        return Const(dtype, _as_float(value, dtype))
     if kind.kind == "bool":
         return Const(dtype, bool(value))
-    if not math.isfinite(value) or int(value) != value:
+    if not _is_whole(value):
         raise ExpressionError(f"constant {value} is not a whole number and cannot have type {dtype}")
     low, high = (0, 2**kind.bits - 1) if kind.kind == "uint" else (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1)
     if not low <= value <= high:
-        raise ExpressionError(f"constant {value} does not fit {dtype} ({low} to {high}); cast the other side first")
+        raise ExpressionError(
+            f"constant {_shown(value)} does not fit {dtype} ({low} to {high}); cast the other side first"
+        )
     return Const(dtype, int(value))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer | np.bool_) or float(value).is_integer()
+
+
+def _as_float(value: float, dtype: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ExpressionError(f"constant {_shown(value)} is too large for a number of type {dtype}") from None
+
+
+def _shown(value: float) -> str:
+    """A number as text, which Python refuses to make of the largest."""
+    num_bits = int(value).bit_length()
+    return f"{value}" if num_bits <= _MOST_BITS_SHOWN else f"of {num_bits} bits"
 
 
 def cast(x: ExprLike, dtype: str) -> Expr:

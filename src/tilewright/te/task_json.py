@@ -22,6 +22,7 @@ from reprlib import repr as shown
 from typing import Any, TypeAlias, TypeVar
 
 from tilewright.errors import ExpressionError
+from tilewright.te.check import MAX_DEPTH
 from tilewright.te.dtype import DTYPES, check_dtype, is_float
 from tilewright.te.expr import (
     Axis,
@@ -46,11 +47,6 @@ from tilewright.te.transform import children, operands_first
 
 VERSION = 1
 MAX_NODES = 50_000
-# The functions that go through expressions are recursive, and a thousand calls are Python's limit.
-MAX_DEPTH = 400
-# What NumPy gives an array, and a program a loop.
-_MAX_DIMENSIONS = 64
-_MAX_POINTS = 2**63
 _FIELDS = ("version", "name", "inputs", "outputs", "nodes")
 _MOST_CHARACTERS = 300
 
@@ -192,7 +188,6 @@ class _Reader:
     def _make(self, form: object) -> Node:
         match form:
             case ["placeholder", str(name), str(dtype), list(shape), bool(is_constant)]:
-                _check_size(shape)
                 return placeholder(shape, dtype, name, constant=is_constant)
             case ["compute", str(name), axes, body]:
                 return self._compute(name, self.several(axes, Axis), self._at(body, Expr))
@@ -234,19 +229,7 @@ class _Reader:
         if len(set(axes)) != len(axes) or any(axis.is_reduce or axis in self._axes_of_computes for axis in axes):
             raise ExpressionError("the axes of a compute are its own, each once, and none is reduced over")
         self._axes_of_computes.update(axes)
-        over = body.axes if isinstance(body, Reduce) else ()
-        _check_size([axis.extent for axis in (*axes, *over)])
         return computed(name, axes, body)
-
-
-def _check_size(shape: list[Any]) -> None:
-    """Of what is checked as a shape elsewhere."""
-    if len(shape) > _MAX_DIMENSIONS:
-        raise ExpressionError(f"a tensor has {_MAX_DIMENSIONS} dimensions and reduce axes at most, got {len(shape)}")
-    if all(isinstance(extent, int) for extent in shape) and math.prod(shape) >= _MAX_POINTS:
-        raise ExpressionError(
-            f"a tensor has less than 2**63 elements, times those that are reduced, got {shown(shape)}"
-        )
 
 
 def _number_to_json(e: Const) -> int | float | bool | str:
@@ -263,6 +246,4 @@ def _constant(value: object, dtype: str) -> Const:
         return constant(float(str(value)), dtype)
     if isinstance(value, bool) != (kind == "bool") or not isinstance(value, int | float):
         raise ExpressionError(f"{shown(value)} is no number of type {dtype}")
-    if kind == "float" and abs(value) > 2**1023 and isinstance(value, int):
-        raise ExpressionError(f"{shown(value)} is too large for a number of type {dtype}")
     return constant(value, dtype)

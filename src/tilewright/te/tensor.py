@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -11,11 +12,14 @@ from types import FunctionType
 from typing import NoReturn, SupportsIndex, TypeAlias
 
 from tilewright.errors import ExpressionError
-from tilewright.te.dtype import check_dtype, is_int
-from tilewright.te.expr import Axis, Const, Expr, ExprLike, Read, as_expr, cast
+from tilewright.te.dtype import DTYPES, check_dtype, is_int
+from tilewright.te.expr import Axis, Const, Expr, ExprLike, Read, Reduce, as_expr, cast
 from tilewright.te.unevaluated import Unevaluated
 
 Shape: TypeAlias = "int | Sequence[int]"
+# What NumPy gives an array, and a program a loop.
+_MAX_DIMENSIONS = 64
+_MAX_POINTS = 2**63
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -98,7 +102,9 @@ def placeholder(shape: Shape, dtype: str = "float32", name: str = "placeholder",
     'float32'
     """
     _check_name(name, "placeholder")
-    return Tensor(name, _shape(shape, name), check_dtype(dtype), is_constant=constant)
+    dims, element = _shape(shape, name), check_dtype(dtype)
+    _check_size(name, dims, element)
+    return Tensor(name, dims, element, is_constant=constant)
 
 
 def reduce_axis(extent: int | tuple[int, int], name: str = "k") -> Axis:
@@ -131,8 +137,16 @@ def computed(name: str, axes: tuple[Axis, ...], body: Expr) -> Tensor:
     from tilewright.te.check import check_body
 
     _check_name(name, "compute")
-    check_body(name, axes, body)
-    return Tensor(name, tuple(axis.extent for axis in axes), body.dtype, axes, body)
+    try:
+        check_body(name, axes, body)
+    except RecursionError:
+        raise ExpressionError(
+            f"the expression of compute {name} is nested too deeply; give a part of it a compute of its own"
+        ) from None
+    shape = tuple(axis.extent for axis in axes)
+    reduced = tuple(axis.extent for axis in body.axes) if isinstance(body, Reduce) else ()
+    _check_size(name, shape, body.dtype, reduced)
+    return Tensor(name, shape, body.dtype, axes, body)
 
 
 def spatial_axis(extent: int, name: str) -> Axis:
@@ -187,6 +201,21 @@ def _positive(extent: object, what: str) -> int:
     if value >= 2**31:
         raise ExpressionError(f"{what} is {value}; an extent must be below 2**31")
     return value
+
+
+def _check_size(name: str, shape: tuple[int, ...], dtype: str, reduced: tuple[int, ...] = ()) -> None:
+    """That memory and loops of that size can be counted."""
+    if len(shape) + len(reduced) > _MAX_DIMENSIONS:
+        raise ExpressionError(
+            f"a tensor has {_MAX_DIMENSIONS} dimensions and reduce axes at most, got {len(shape) + len(reduced)} "
+            f"of {name}"
+        )
+    num_points = math.prod(shape) * math.prod(reduced)
+    if max(num_points, math.prod(shape) * DTYPES[dtype].bytes) >= _MAX_POINTS:
+        raise ExpressionError(
+            f"a tensor has less than 2**63 bytes, and less than 2**63 elements times those that are reduced; {name} is "
+            f"{dtype}{list(shape)}" + (f" reduced over {list(reduced)}" if reduced else "")
+        )
 
 
 def _check_name(name: object, what: str) -> None:

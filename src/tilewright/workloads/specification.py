@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tilewright.errors import UsageError
+from tilewright.errors import ExpressionError, UsageError
 from tilewright.te import Task
 from tilewright.workloads.computation import FUSED
 from tilewright.workloads.families import FAMILIES, Family, Option, names
@@ -52,10 +52,10 @@ class _Specification:
         ]
         try:
             computation = self.family.make(*arguments, **{o.keyword: value for o, value in self.options.items()})
-        except UsageError as error:
+            for name in self.fused:
+                computation = FUSED[name](computation)
+        except (UsageError, ExpressionError) as error:
             raise UsageError(f"workload {self}: {error}") from error
-        for name in self.fused:
-            computation = FUSED[name](computation)
         return Task(computation.inputs, computation.output, re.sub(r"\W", "_", str(self)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewright.te import Task
-from tilewright.testing.programs import elementwise, movement, networks, products, reductions
+from tilewright.testing.programs import elementwise, expressions, movement, networks, products, reductions
 from tilewright.testing.programs.draw import Draw
 
 Family = Callable[[Draw], Task]
@@ -47,6 +47,7 @@ FAMILIES: dict[str, Family] = {
         networks.einsum,
         networks.gated,
         networks.network,
+        expressions.expressions,
     )
 }
 
