@@ -344,3 +344,32 @@ def test_a_version_that_is_no_version_is_no_matter_for_a_domain_without_versions
     opsets = [OPSETS[0], onnx.helper.make_opsetid(CONTRIB, 2**40)]
     imported = load_model(model([gelu], [tensor("x", [3])], ["y"], opset_imports=opsets))
     assert [op.op for op in imported.nodes if op.op != "Identity"] == ["Gelu"]
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("Affine", {"alpha": 0.5, "beta": 2.0}),
+        ("Crop", {"border": [1, 2, 0, 1]}),
+        ("Crop", {"border": [1, 2, 0, 0], "scale": [2, 3]}),
+        ("ImageScaler", {"scale": 0.5, "bias": [1.0, 2.0, 3.0]}),
+        ("ParametricSoftplus", {"alpha": 0.5, "beta": 2.0}),
+        ("Scale", {"scale": 0.5}),
+        ("ScaledTanh", {"alpha": 0.5, "beta": 2.0}),
+        ("ThresholdedRelu", {"alpha": 0.25}),
+    ],
+)
+@pytest.mark.parametrize("opset", [5, 8])
+def test_operators_that_onnx_had_for_a_trial(op: str, attributes: dict[str, Any], opset: int) -> None:
+    """With a node after it that has to be converted."""
+    nodes = [
+        onnx.helper.make_node(op, ["x"], ["h"], **attributes),
+        onnx.helper.make_node("Unsqueeze", ["h"], ["y"], axes=[0]),
+    ]
+    proto = model(nodes, [tensor("x", [2, 3, 6, 5])], ["y"], opset=opset, ir_version=3)
+    x = np.random.default_rng(0).standard_normal((2, 3, 6, 5)).astype(np.float32)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"x": x})
+    compiled = InferenceSession(proto)
+    assert not compiled.model.fallbacks
+    np.testing.assert_allclose(compiled.run(None, {"x": x})[0], expected, rtol=1e-5, atol=1e-6)

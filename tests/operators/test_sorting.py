@@ -40,10 +40,13 @@ def test_infinities_are_elements_as_any() -> None:
     np.testing.assert_array_equal(places, [3, 1, 0, 2])
 
 
-def test_places_of_elements_that_cannot_be_compared_are_within_the_axis() -> None:
-    x = np.array([1, np.nan, 3, np.nan], np.float32)
-    _, places = run_operator("TopK", x, np.array([4]), outputs=2)
-    assert ((places >= 0) & (places < 4)).all()
+@pytest.mark.parametrize("is_largest", [True, False])
+def test_what_is_no_number_comes_last(is_largest: bool) -> None:
+    x = np.array([1, np.nan, 3, np.nan, -np.inf, 1], np.float32)
+    values, places = run_operator("TopK", x, np.array([6]), largest=int(is_largest), outputs=2)
+    expected = [2, 0, 5, 4, 1, 3] if is_largest else [4, 0, 5, 2, 1, 3]
+    assert places.tolist() == expected
+    np.testing.assert_array_equal(values, x[expected])
 
 
 def test_more_elements_than_there_are() -> None:

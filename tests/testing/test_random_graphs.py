@@ -41,7 +41,7 @@ def test_graphs_have_what_networks_rarely_have(graphs: list[RandomGraph]) -> Non
     assert any({value.name for value in graph.input} & {value.name for value in graph.output} for graph in models)
     assert any(len(set(node.input)) < len(node.input) for graph in models for node in graph.node)
     assert any(graph.shapes for graph in graphs)
-    assert {opset.version for graph in graphs for opset in graph.model.opset_import} == set(range(11, 22))
+    assert {opset.version for graph in graphs for opset in graph.model.opset_import} == set(range(11, 24))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -125,14 +125,14 @@ def _strings_to_bytes(array: npt.NDArray[Any]) -> bytes:
 
 def _write_atomically(path: Path, pieces: Iterable[Buffer]) -> None:
     """Through a file beside it that takes its name once it is whole and on the disk."""
-    replaceable_file("the file of the model", path)
+    replaced = replaceable_file("the file of the model", path)
     try:
-        with _file_beside(path) as (file_number, beside):
+        with _file_beside(replaced) as (file_number, beside):
             with os.fdopen(file_number, "wb") as file:
                 file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, path)
+            os.replace(beside, replaced)
     except OSError as error:
         raise ArtifactError(
             f"the model could not be written to {path}: {error.strerror or error}; nothing was left there, and what "

@@ -89,7 +89,8 @@ class Program:
         found = []
         for output in self.model.outputs:
             value = _find(output.operand, self.model, arrays)
-            found.append(value.copy() if output.is_copied and isinstance(value, np.ndarray) else value)
+            owned = value.copy() if output.is_copied and isinstance(value, np.ndarray) else value
+            found.append(_bits(owned) if output.operand.constant is None else owned)
         return found
 
 
@@ -160,7 +161,9 @@ class _FallbackStep:
         results = self._evaluate(operands)
         for name, result, known in zip(self._call.node.outputs, results, self._call.output_types, strict=True):
             if name:
-                arrays[name] = self._checked(name, _bits(_owned(result, operands)), known)
+                owned = _owned(result, operands)
+                # What has no type yet is read by other fallbacks alone, who could not tell its bits from integers.
+                arrays[name] = self._checked(name, owned if known is None else _bits(owned), known)
 
     def profile(self, arrays: _Arrays) -> list[StepTime]:
         start_s = time.perf_counter()

@@ -9,8 +9,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import GraphProto, TypeProto
+from onnx import GraphProto, TensorProto, TypeProto
 from onnx.checker import ValidationError
+from onnx.defs import OpSchema
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from tilewright import te
@@ -41,6 +42,7 @@ Types: TypeAlias = Mapping[str, TensorType | None]
 Constants: TypeAlias = Mapping[str, npt.NDArray[np.generic]]
 
 _SHAPE_RULE = "[ShapeInferenceError]"
+_TENSORS = {f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items() if number}
 
 # Values that decide a shape are short; larger ones, such as weights, do not.
 _LARGEST_SHAPE_VALUE = 4096
@@ -114,7 +116,34 @@ def _misfit(
 
 def _inferred(node: Node, protos: Mapping[str, TypeProto], constants: Constants) -> dict[str, TypeProto]:
     schema = schema_of(node)
-    if node.domain == OWN or schema is None or not schema.has_type_and_shape_inference_function:
+    if node.domain == OWN or schema is None:
+        return {}
+    return _with_only_types(node, schema, _by_rule(node, schema, protos, constants))
+
+
+def _with_only_types(node: Node, schema: OpSchema, found: Mapping[str, TypeProto]) -> dict[str, TypeProto]:
+    """What ONNX infers, with element types that its schema alone says, as of ai.onnx.ml, and no tensor without one."""
+    typed: dict[str, TypeProto] = {}
+    for position, name in enumerate(node.outputs):
+        if not name:
+            continue
+        proto = found.get(name, TypeProto())
+        if proto.WhichOneof("value") not in (None, "tensor_type") or proto.tensor_type.elem_type:
+            typed[name] = proto
+            continue
+        kinds = schema.outputs[min(position, len(schema.outputs) - 1)].types
+        only = _TENSORS.get(next(iter(kinds))) if len(kinds) == 1 else None
+        if only is not None:
+            typed[name] = TypeProto()
+            typed[name].CopyFrom(proto)
+            typed[name].tensor_type.elem_type = only
+    return typed
+
+
+def _by_rule(
+    node: Node, schema: OpSchema, protos: Mapping[str, TypeProto], constants: Constants
+) -> dict[str, TypeProto]:
+    if not schema.has_type_and_shape_inference_function:
         return {}
     proto = node_to_proto(node)
     for graph in subgraphs(proto):

@@ -18,7 +18,10 @@ _MAX_STEPS = 1 << 24
 
 @operator("TopK", facts=Facts(axis=-1))
 def top_k(call: Call) -> tuple[Tensor, ...]:
-    """Values and their places; of equal ones the first comes first. An order that was not asked for does no harm."""
+    """Values and their places; of equal ones the first comes first, and NaN comes last.
+
+    An order that was not asked for does no harm.
+    """
     X = call.tensor(0)
     number = required_integer(call, 1)
     axis = own_axis(call, X.ndim)
@@ -36,7 +39,13 @@ def top_k(call: Call) -> tuple[Tensor, ...]:
     def comes_before(*i: Expr) -> Expr:
         x, other = X[i], X[replaced(i, axis, k)]
         is_better = other > x if is_largest else other < x
-        is_earlier = te.logical_and(te.equal(other, x), k < i[axis])
+        is_same = te.equal(other, x)
+        if te.is_float(X.dtype):
+            # All that are numbers come before one that is none, and of these the first ones.
+            is_nan = te.not_equal(x, x)
+            is_better = te.logical_or(is_better, te.logical_and(is_nan, te.equal(other, other)))
+            is_same = te.logical_or(is_same, is_nan)
+        is_earlier = te.logical_and(is_same, k < i[axis])
         return te.sum(te.cast(te.logical_or(is_better, is_earlier), "int32"), axis=k)
 
     rank = te.compute(X.shape, comes_before, call.name("rank"))

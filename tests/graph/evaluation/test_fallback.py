@@ -192,3 +192,204 @@ def test_a_classifier_gives_its_scores_by_label() -> None:
     np.testing.assert_allclose(
         [list(row.values()) for row in rows], [list(row.values()) for row in wanted_rows], rtol=1e-5
     )
+
+
+def check_next_to_onnxruntime(node: onnx.NodeProto, *inputs: Any, opset: int = 18) -> None:
+    given = [name for name in node.input if name]
+    kinds = [
+        onnx.TensorProto.STRING if x.dtype == object else onnx.helper.np_dtype_to_tensor_dtype(x.dtype) for x in inputs
+    ]
+    declared = [onnx_models.tensor(name, x.shape, kind) for name, x, kind in zip(given, inputs, kinds, strict=True)]
+    proto = onnx_models.model([node], declared, [name for name in node.output if name], opset=opset, ir_version=8)
+    feed = dict(zip(given, inputs, strict=True))
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    operands = [feed[name] if name else None for name in node.input]
+    found = [output for output in run_fallback(node_from_proto(node, opset), operands) if output is not None]
+    for got, wanted in zip(found, session.run(None, feed), strict=True):
+        assert got.shape == wanted.shape
+        if wanted.dtype.kind != "f":
+            assert got.tolist() == wanted.tolist()
+            continue
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-5 if wanted.itemsize > 2 else 1e-2, atol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("is_sorted", [0, 1])
+@pytest.mark.parametrize("outputs", [["y"], ["y", "first", "which", "counts"], ["y", "", "which"]])
+def test_elements_that_differ(axis: int | None, is_sorted: int, outputs: list[str]) -> None:
+    attributes = {"sorted": is_sorted} if axis is None else {"sorted": is_sorted, "axis": axis}
+    x = np.array([[3, 1, 3, 0], [3, 1, 3, 0], [2, 2, 2, 5]], np.float32)
+    check_next_to_onnxruntime(onnx.helper.make_node("Unique", ["x"], outputs, **attributes), x)
+
+
+@pytest.mark.parametrize("center", [0, 1])
+@pytest.mark.parametrize(
+    ("operands", "names"),
+    [
+        ([4, 0.3, 0.2], ["most", "limit", "least"]),
+        ([4, 0.3], ["most", "limit"]),
+        ([3], ["most"]),
+        ([0, 0.3], ["most", "limit"]),
+        ([9, 0.6], ["most", "", "least"]),
+        ([], []),
+    ],
+)
+def test_boxes_that_overlap_better_ones_are_left_out(center: int, operands: list[float], names: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    boxes = np.round(rng.random((2, 12, 4)).astype(np.float32) * 8) / 4
+    scores = np.round(rng.random((2, 3, 12)).astype(np.float32) * 16) / 16
+    node = onnx.helper.make_node("NonMaxSuppression", ["boxes", "scores", *names], ["y"], center_point_box=center)
+    given = [np.array([x], np.int64 if isinstance(x, int) else np.float32) for x in operands]
+    check_next_to_onnxruntime(node, boxes, scores, *given, opset=11)
+
+
+def test_numbers_become_text_as_onnxruntime_writes_them() -> None:
+    node = onnx.helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.STRING)
+    check_next_to_onnxruntime(node, np.array([1.5, -2, 1e20, 0.1, 1 / 3, 3, 1e-7, np.nan, np.inf, -np.inf], np.float32))
+    check_next_to_onnxruntime(node, np.array([1.5, -2, 1e20, 0.1, 1e-7, np.nan]))
+    check_next_to_onnxruntime(node, np.array([2**40, -3]))
+    check_next_to_onnxruntime(node, np.array([True, False]))
+
+
+@pytest.mark.parametrize("action", ["LOWER", "UPPER", "NONE"])
+@pytest.mark.parametrize("is_sensitive", [0, 1])
+@pytest.mark.parametrize("shape", [(4,), (1, 4)])
+def test_words_in_one_case_without_stop_words(action: str, is_sensitive: int, shape: tuple[int, ...]) -> None:
+    attributes = {"case_change_action": action, "is_case_sensitive": is_sensitive, "stopwords": ["the"], "locale": "C"}
+    node = onnx.helper.make_node("StringNormalizer", ["x"], ["y"], **attributes)
+    check_next_to_onnxruntime(node, np.array(["The", "the", "Mat", "on the"], object).reshape(shape))
+    check_next_to_onnxruntime(node, np.array(["the"] * 4, object).reshape(shape))
+
+
+@pytest.mark.parametrize(("place", "expected"), [(None, [0, 1, 9]), (0, [9, 0, 1]), (2, [0, 1, 9]), (-1, [0, 9, 1])])
+def test_a_tensor_is_inserted_where_it_should_be(place: int | None, expected: list[int]) -> None:
+    sequence = [np.array(0), np.array(1)]
+    operands = [sequence, np.array(9)] + ([] if place is None else [np.array(place)])
+    (longer,) = run_fallback(Node("SequenceInsert", ("s", "t", "p")[: len(operands)], ("y",), opset=11), operands)
+    assert [int(item) for item in longer] == expected
+    assert len(sequence) == 2
+
+
+def test_a_sequence_that_is_empty_takes_a_first_tensor() -> None:
+    (longer,) = run_fallback(Node("SequenceInsert", ("s", "t", "p"), ("y",), opset=11), [[], np.ones(2), np.array(0)])
+    assert [item.tolist() for item in longer] == [[1, 1]]
+
+
+def test_a_body_is_mapped_over_sequences_beside_tensors_and_reads_what_is_around_it() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]> net (seq(float[2]) a, seq(float[2]) b, float[2] c, float[2] d)
+        => (seq(float[2]) y) {
+            y = SequenceMap(a, b, c) <body = one (float[2] p, float[2] q, float[2] r) => (float[2] s) {
+                t = Mul(p, q) u = Add(t, r) s = Sub(u, d) }>
+        }"""
+    values = [random((2,), seed) for seed in range(6)]
+    with pytest.warns(UserWarning, match="SequenceMap"):
+        session = InferenceSession(onnx.parser.parse_model(text))
+    feed: dict[str, Any] = {"a": values[:2], "b": values[2:4], "c": values[4], "d": values[5]}
+    (y,) = session.run(None, feed)
+    for item, a, b in zip(y, feed["a"], feed["b"], strict=True):
+        np.testing.assert_allclose(item, a * b + values[4] - values[5], rtol=1e-6)
+    assert session.run(None, {**feed, "a": [], "b": []}) == [[]]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"separators": [" "], "mark": 0, "mincharnum": 1, "pad_value": "#"},
+        {"separators": [" ", "[,.]"], "mark": 1, "mincharnum": 2, "pad_value": "#"},
+        {"separators": [""], "mark": 0, "mincharnum": 1, "pad_value": ""},
+        {"tokenexp": "[a-zA-Z]+", "mark": 0, "mincharnum": 1, "pad_value": "#"},
+    ],
+)
+@pytest.mark.parametrize("shape", [(3,), (1, 3)])
+def test_texts_are_cut_into_words(attributes: dict[str, Any], shape: tuple[int, ...]) -> None:
+    x = np.array(["the cat, it sat.", "", "A b"], object).reshape(shape)
+    node = onnx.helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", **attributes)
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.microsoft", 1)]
+    declared = [onnx_models.tensor("x", shape, onnx.TensorProto.STRING)]
+    proto = onnx_models.model([node], declared, ["y"], opset_imports=opsets, ir_version=8)
+    (expected,) = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, {"x": x}
+    )
+    with pytest.warns(UserWarning, match="Tokenizer"):
+        (got,) = InferenceSession(proto).run(None, {"x": x})
+    assert got.tolist() == expected.tolist()
+
+
+POOLS: list[dict[str, Any]] = [
+    {"kernel_shape": [3, 2], "strides": [3, 3], "ceil_mode": 1},
+    {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "pads": [1, 1, 1, 1]},
+    {"kernel_shape": [2, 3], "pads": [0, 1, 1, 0], "dilations": [2, 1]},
+    {"kernel_shape": [2, 2], "auto_pad": "SAME_UPPER", "strides": [2, 1]},
+    {"kernel_shape": [3, 2], "auto_pad": "SAME_LOWER"},
+    {"kernel_shape": [1, 1]},
+]
+
+
+@pytest.mark.parametrize("attributes", POOLS)
+def test_pools_of_what_has_no_shape_yet(attributes: dict[str, Any]) -> None:
+    x = random((2, 3, 7, 8))
+    for includes in (0, 1):
+        node = onnx.helper.make_node("AveragePool", ["x"], ["y"], count_include_pad=includes, **attributes)
+        check_next_to_onnxruntime(node, x, opset=19)
+    for order in (0, 1):
+        node = onnx.helper.make_node("MaxPool", ["x"], ["y", "places"], storage_order=order, **attributes)
+        check_next_to_onnxruntime(node, x)
+    bytes_ = (x * 40).astype(np.int8)
+    check_next_to_onnxruntime(onnx.helper.make_node("MaxPool", ["x"], ["y"], **attributes), bytes_)
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "attributes"),
+    [
+        ("GlobalLpPool", [(2, 3, 4, 5)], {"p": 3}),
+        ("ConvTranspose", [(1, 2, 5, 5), (2, 3, 3, 3)], {"strides": [2, 2], "output_shape": [10, 11]}),
+        ("GridSample", [(1, 2, 5, 6), (1, 3, 4, 2)], {"mode": "bilinear", "padding_mode": "border"}),
+        ("GridSample", [(1, 2, 5, 6), (1, 3, 4, 2)], {"mode": "bicubic", "padding_mode": "reflection"}),
+        ("GridSample", [(1, 2, 5, 6), (1, 3, 4, 2)], {"mode": "nearest"}),
+        ("LayerNormalization", [(3, 4, 5), (4, 5), (4, 5)], {"axis": 1}),
+    ],
+)
+def test_operators_that_the_reference_evaluator_refuses(op: str, shapes: Any, attributes: dict[str, Any]) -> None:
+    names = [f"x{i}" for i in range(len(shapes))]
+    inputs = [random(shape, seed) for seed, shape in enumerate(shapes)]
+    check_next_to_onnxruntime(onnx.helper.make_node(op, names, ["y"], **attributes), *inputs)
+
+
+def test_halves_are_normalised_as_floats() -> None:
+    node = onnx.helper.make_node("LayerNormalization", ["x", "s"], ["y", "mean", "inverse"])
+    x = (random((3, 64)) * 300).astype(np.float16)
+    check_next_to_onnxruntime(node, x, np.ones(64, np.float16))
+
+
+def test_fewer_indices_than_elements_and_depths_of_any_type() -> None:
+    gather = onnx.helper.make_node("GatherElements", ["x", "i"], ["y"], axis=0)
+    check_next_to_onnxruntime(gather, random((3, 3)), np.array([[-1, 0]], np.int32))
+    for axis in (-1, 0, 1):
+        one_hot = onnx.helper.make_node("OneHot", ["i", "d", "v"], ["y"], axis=axis)
+        operands = np.array([[0, -1, 5]], np.float32), np.array([4], np.float32), np.array([2, 5], np.float32)
+        check_next_to_onnxruntime(one_hot, *operands)
+
+
+def test_bfloat16_of_unknown_shape_goes_from_one_fallback_to_the_next() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 20]> net (float[6] x, int64[2] s) => (float[a, b] y, bfloat16[c, d] z)
+        { r = Reshape(x, s) h = Cast<to = 16>(r) z = Add(h, h) y = Cast<to = 1>(z) }"""
+    with pytest.warns(UserWarning, match="Reshape"):
+        session = InferenceSession(onnx.parser.parse_model(text))
+    y, z = session.run(None, {"x": np.arange(6, dtype=np.float32), "s": np.array([2, 3])})
+    assert y.tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert z.dtype == np.uint16
+
+
+def test_a_product_may_follow_a_transposition_of_what_has_no_shape_yet() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 20]> net (float[24] x, int64[3] s) => (float[2, 5] y)
+        <int64[2] flat = {2, 12}>
+        { r = Reshape(x, s) t = Transpose<perm = [0, 2, 1]>(r) f = Reshape(t, flat) y = MatMul(f, w) }"""
+    proto = onnx.parser.parse_model(text)
+    w = random((12, 5), 1)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    with pytest.warns(UserWarning, match="Transpose"):
+        session = InferenceSession(proto)
+    x = random((24,))
+    (y,) = session.run(None, {"x": x, "s": np.array([2, 3, 4])})
+    np.testing.assert_allclose(y, x.reshape(2, 3, 4).transpose(0, 2, 1).reshape(2, 12) @ w, rtol=1e-4, atol=1e-5)

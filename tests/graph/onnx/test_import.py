@@ -336,6 +336,17 @@ def test_old_operator_set_is_converted() -> None:
     np.testing.assert_allclose(evaluate(network, {"x": x})["y"], np.clip(x[:, 1:3], 0, 0.5))
 
 
+@pytest.mark.parametrize("is_input", [False, True])
+def test_old_constants_need_not_be_inputs(is_input: bool) -> None:
+    """They had to be, before version 4 of the format; other runtimes never minded."""
+    inputs = [tensor("x", [2, 4]), *([tensor("w", [4, 3])] if is_input else [])]
+    w = random((4, 3), 1)
+    proto = model([node("MatMul", ["x", "w"], ["y"])], inputs, [tensor("y", [2, 3])], {"w": w}, opset=7, ir_version=3)
+    network = load_model(proto)
+    assert network.inputs == ("x",)
+    np.testing.assert_allclose(evaluate(network, {"x": random((2, 4))})["y"], random((2, 4)) @ w, rtol=1e-5)
+
+
 @pytest.mark.parametrize("opset", [1, 5, 6])
 @pytest.mark.parametrize(("axis", "shape"), [(0, (2, 1, 4)), (1, (3,)), (1, (3, 4)), (-1, (4, 5)), (None, (4, 5))])
 def test_before_opset_7_an_operand_may_begin_at_an_axis_of_the_other(

@@ -103,3 +103,30 @@ def test_attributes_that_a_call_leaves_out_are_those_of_the_function(where: str)
     """)
     x = np.array([-2, 0.5, 3], np.float32)
     assert evaluate(load_model(proto), {"x": x})["y"].tolist() == [-1, 0.5, 3]
+
+
+def test_a_function_may_give_what_it_takes() -> None:
+    proto = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18, "local": 1]> net (float[3] x, float[3] z) => (float[3] y, float[3] w) {
+            y, v = local.both(x, z)
+            w = local.same(v)
+        }
+        <domain: "local", opset_import: ["": 18]> both (a, b) => (b, c) { c = Sub(a, b) }
+        <domain: "local", opset_import: ["local": 1]> same (a) => (a) {}
+    """)
+    x, z = np.array([1, 2, 3], np.float32), np.array([5, 5, 7], np.float32)
+    found = evaluate(load_model(proto), {"x": x, "z": z})
+    assert found["y"].tolist() == z.tolist()
+    assert found["w"].tolist() == (x - z).tolist()
+
+
+def test_a_function_of_another_operator_set_may_read_what_has_no_type() -> None:
+    proto = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 1, "local": 1]> net (float[3] x) => (float[3] y) {
+            z = ai.onnx.ml.Scaler <offset = [1.0], scale = [2.0]> (x)
+            y = local.double(z)
+        }
+        <domain: "local", opset_import: ["": 15]> double (a) => (b) { b = Add(a, a) }
+    """)
+    x = np.array([1, 2, 3], np.float32)
+    assert evaluate(load_model(proto), {"x": x})["y"].tolist() == [0, 4, 8]

@@ -179,3 +179,22 @@ def test_what_no_number_of_the_type_can_be_stays_apart(first: str, weights: Any,
     inputs = [tensor("x", [2, 4], onnx.helper.np_dtype_to_tensor_dtype(dtype))]
     proto = model(nodes, inputs, ["y"], {"w": weights, "factor": dtype.type(factor)})
     assert ops(fold_affine(canonicalize(load_model(proto)))) == [first, "Mul"]
+
+
+@pytest.mark.parametrize(
+    ("first", "shape", "constants"),
+    [
+        ("MatMul", (5, 4), {"w": (4, 1), "b": (1, 3), "s": (3,)}),
+        ("Mul", (5, 1), {"w": (), "b": (1, 3), "s": (3,)}),
+        ("Conv", (1, 2, 5, 5), {"w": (1, 2, 3, 3), "b": (1, 3, 1, 1), "s": (3, 1, 1)}),
+        ("ConvTranspose", (1, 2, 5, 5), {"w": (2, 1, 3, 3), "b": (3, 1, 1), "s": (1, 3, 1, 1)}),
+        ("LayerNormalization", (5, 1), {"w": (1,), "b": (1, 3), "s": (3,)}),
+        ("Conv", (1, 2, 5, 5), {"w": (3, 2, 3, 3), "b": (4, 1, 3, 1, 1), "s": (1, 1, 3, 1, 1)}),
+    ],
+)
+def test_a_scale_that_would_make_the_value_before_a_sum_larger_stays(
+    first: str, shape: tuple[int, ...], constants: dict[str, tuple[int, ...]]
+) -> None:
+    nodes = [node(first, ["x", "w"], ["h"]), node("Add", ["h", "b"], ["a"]), node("Mul", ["a", "s"], ["y"])]
+    values = {name: np.asarray(random(size, seed)) for seed, (name, size) in enumerate(constants.items())}
+    assert ops(run(model(nodes, [tensor("x", list(shape))], ["y"], values), PASSES)) == [first, "Add", "Mul"]

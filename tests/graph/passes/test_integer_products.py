@@ -340,3 +340,13 @@ def test_a_sum_of_scalars() -> None:
     }""")
     (got,) = run_partition(partition(optimize(load_model(proto))), {"x": np.array([1.23], np.float32)}).values()
     np.testing.assert_allclose(got, [2.4], rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 6), (5, 1), (5, 6), ()])
+@pytest.mark.parametrize("is_rounded", [False, True])
+def test_the_bias_of_a_product_may_have_rows(shape: tuple[int, ...], is_rounded: bool) -> None:
+    net = Qdq((5, 8))
+    net.constants["bias"] = net.rng.standard_normal(shape).astype(np.float32)
+    y = net.op("Gemm", [net.step("x", "h", X_SCALE), net.weights("w", (8, 6), 1), "bias"], "g")
+    parts = check(net.model(net.step(y, "y", Y_SCALE) if is_rounded else y), Y_SCALE if is_rounded else 1e-4)
+    assert "MatMulWords" in ops(parts)

@@ -12,7 +12,16 @@ from onnx import NodeProto
 from onnx.helper import make_node
 
 from tilewright.errors import ModelError
-from tilewright.graph.contrib import attention, blocked, fused, grouped_attention, normalization, quantized, weights
+from tilewright.graph.contrib import (
+    attention,
+    blocked,
+    experimental,
+    fused,
+    grouped_attention,
+    normalization,
+    quantized,
+    weights,
+)
 from tilewright.graph.contrib.call import Call, Expansion, OpenValueError
 from tilewright.graph.protos import CONTRIB, CONTRIB_BLOCKED
 from tilewright.graph.types import Constants
@@ -33,9 +42,12 @@ _EXPANSIONS: dict[str, dict[str, Expansion]] = {
         **weights.EXPANSIONS,
     },
     CONTRIB_BLOCKED: blocked.EXPANSIONS,
-    # ONNX has the first one since opset 17, and the second one not at all.
-    ONNX: normalization.IN_DOMAIN_OF_ONNX,
+    # ONNX has a LayerNormalization since opset 17 and a ThresholdedRelu since 10, and the others no more or not yet.
+    ONNX: {**normalization.IN_DOMAIN_OF_ONNX, **experimental.EXPANSIONS},
 }
+
+_EVALUATED = frozenset([(CONTRIB, "Tokenizer")])
+"""What operators of ONNX cannot say: it is run by `graph/evaluation` alone."""
 
 # What an expansion may come to if attributes or shapes are not those of its operator.
 _MISFITS = (ArithmeticError, LookupError, TypeError, ValueError)
@@ -43,11 +55,11 @@ _MISFITS = (ArithmeticError, LookupError, TypeError, ValueError)
 
 def is_contrib(domain: str, op: str) -> bool:
     """Whether this operator, which ONNX does not have, is known here."""
-    return op in _EXPANSIONS.get(domain, ())
+    return op in _EXPANSIONS.get(domain, ()) or (domain, op) in _EVALUATED
 
 
 def contrib_operators() -> list[tuple[str, str]]:
-    """The domains and names of the operators that are known."""
+    """The domains and names of the operators that can be written in those of ONNX."""
     return [(domain, op) for domain, expansions in _EXPANSIONS.items() for op in expansions]
 
 
@@ -56,8 +68,10 @@ def expand(
 ) -> list[NodeProto] | None:
     """The nodes of ONNX that compute the outputs of a contrib node.
 
-    None if they depend on the type of an input, or on its value, and that is not known.
+    None if they depend on the type of an input, or on its value, and that is not known, or if there are none.
     """
+    if (node.domain, node.op) in _EVALUATED:
+        return None
     known = [TensorType("float32", ()) if not name else type_ for name, type_ in zip(node.inputs, types, strict=True)]
     given = [type_ for type_ in known if type_ is not None]
     if len(given) < len(known):

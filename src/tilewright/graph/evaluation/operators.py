@@ -4,7 +4,8 @@ Its own Optional wraps a value that nothing unwraps; BatchNormalization before o
 mixes up groups; GlobalMaxPool is for images of two dimensions; GridSample moves cubics from outside of an image to its
 border, where PyTorch and onnxruntime move what they sum up; LpNormalization adds up elements with their signs; LRN
 stops at as many channels as there are images; Pad refuses to crop; Softmax and its kin take the axis of opsets before
-13 for one axis.
+13 for one axis; Unique without order takes rows for elements; GatherElements and OneHot take less than they may be
+given; LayerNormalization of halves overflows.
 """
 
 from __future__ import annotations
@@ -21,9 +22,18 @@ from onnx.reference.ops.op_grid_sample import GridSample as MovingGridSample
 
 from tilewright.graph.evaluation.contrib_operators import CONTRIB_OPERATORS
 from tilewright.graph.evaluation.control_flow import Loop, Scan
+from tilewright.graph.evaluation.features import FeatureVectorizer, LabelEncoder, Normalizer, Scaler
 from tilewright.graph.evaluation.labels import CategoryMapper, ZipMap
+from tilewright.graph.evaluation.linear_models import LinearClassifier, LinearRegressor
+from tilewright.graph.evaluation.pools import AveragePool, GlobalLpPool, MaxPool
 from tilewright.graph.evaluation.recurrent import GRU, LSTM, RNN
+from tilewright.graph.evaluation.regions import MaxRoiPool, RoiAlign
+from tilewright.graph.evaluation.sequences import SequenceInsert, SequenceMap
 from tilewright.graph.evaluation.spectral import STFT
+from tilewright.graph.evaluation.strings import Cast, StringNormalizer, Tokenizer
+from tilewright.graph.evaluation.support_vectors import SVMClassifier, SVMRegressor
+from tilewright.graph.evaluation.suppression import NonMaxSuppression
+from tilewright.graph.evaluation.trees import TreeEnsemble, TreeEnsembleClassifier, TreeEnsembleRegressor
 
 
 class Optional(OpRun):  # type: ignore[misc]
@@ -45,11 +55,13 @@ class BatchNormalization(BatchNormalization_14):  # type: ignore[misc]
 
 
 class ConvTranspose(UngroupedConvTranspose):  # type: ignore[misc]
-    """Each group by itself."""
+    """Each group by itself; a shape that is asked for says how much is padded."""
 
     def _run(
         self, X: np.ndarray, W: np.ndarray, B: np.ndarray | None = None, group: int = 1, **attributes: Any
     ) -> tuple[np.ndarray]:
+        if attributes.get("output_shape") and attributes.get("auto_pad") not in ("SAME_UPPER", "SAME_LOWER"):
+            attributes |= {"pads": None, "auto_pad": "SAME_LOWER"}
         biases: Sequence[np.ndarray | None] = [None] * group if B is None else np.split(B, group)
         outputs = []
         for x, w, b in zip(np.split(X, group, axis=1), np.split(W, group), biases, strict=True):
@@ -84,13 +96,76 @@ class LRN(OpRun):  # type: ignore[misc]
 
 
 class GridSample(MovingGridSample):  # type: ignore[misc]
-    """Cubics with a border stay where they are outside of the image: each of their taps is moved to the border."""
+    """Cubics with a border stay where they are outside of the image: each of their taps is moved to the border.
+
+    Before opset 20, modes have other names.
+    """
+
+    def _run(self, X: np.ndarray, grid: np.ndarray, mode: str = "linear", **attributes: Any) -> tuple[np.ndarray]:
+        self.mode = mode.removeprefix("bi")
+        outputs: tuple[np.ndarray] = super()._run(X, grid, mode=self.mode, **attributes)
+        return outputs
 
     def _prepare_border(self, dims: Sequence[int], align_corners: bool) -> np.ndarray:
         borders: np.ndarray = super()._prepare_border(dims, align_corners)
         if self.mode == "cubic" and self.padding_mode == "border":
             borders = np.repeat([-np.inf, np.inf], len(dims))
         return borders
+
+
+class Unique(OpRun):  # type: ignore[misc]
+    """The elements, or slices along an axis, that differ, where each first is, which one each is, and how many."""
+
+    def _run(self, x: np.ndarray, axis: int | None = None, sorted: int = 1) -> tuple[np.ndarray, ...]:
+        along = x.reshape(-1) if axis is None else x
+        place = 0 if axis is None else axis
+        _, first, which, counts = np.unique(along, True, True, True, axis)
+        order = np.arange(len(first)) if sorted else np.argsort(first)
+        places = np.argsort(order)[which.reshape(-1)]
+        values = along.take(first[order], axis=place)
+        outputs = (values, *(numbers.astype(np.int64) for numbers in (first[order], places, counts[order])))
+        return outputs[: len(self.onnx_node.output)]
+
+
+class LayerNormalization(OpRun):  # type: ignore[misc]
+    """Elements less their mean, by their spread, along the last axes: in float32 at least, whatever their type."""
+
+    def _run(
+        self,
+        x: np.ndarray,
+        scale: np.ndarray,
+        bias: np.ndarray | None = None,
+        axis: int = -1,
+        epsilon: float = 1e-5,
+        stash_type: int = 1,
+    ) -> tuple[np.ndarray, ...]:
+        wide = x.astype(np.float64 if x.dtype == np.float64 else np.float32)
+        over = tuple(range(axis % x.ndim, x.ndim))
+        mean = wide.mean(axis=over, keepdims=True)
+        inverse = 1 / np.sqrt(np.square(wide - mean).mean(axis=over, keepdims=True) + epsilon)
+        normal = ((wide - mean) * inverse).astype(x.dtype) * scale
+        result = normal if bias is None else normal + bias
+        outputs = (result.astype(x.dtype), mean.astype(np.float32), inverse.astype(np.float32))
+        return outputs[: len(self.onnx_node.output)]
+
+
+class GatherElements(OpRun):  # type: ignore[misc]
+    """Elements along an axis by indices, of which there may be fewer along the other axes."""
+
+    def _run(self, data: np.ndarray, indices: np.ndarray, axis: int = 0) -> tuple[np.ndarray]:
+        axis %= data.ndim
+        part = tuple(slice(None) if d == axis else slice(n) for d, n in enumerate(indices.shape))
+        return (np.take_along_axis(data[part], indices.astype(np.int64), axis=axis),)
+
+
+class OneHot(OpRun):  # type: ignore[misc]
+    """One of two values: the second at an index, the first elsewhere."""
+
+    def _run(self, indices: np.ndarray, depth: np.ndarray, values: np.ndarray, axis: int = -1) -> tuple[np.ndarray]:
+        number = int(np.asarray(depth).item())
+        places = indices.astype(np.int64)
+        hot = np.where(places < 0, places + number, places)[..., np.newaxis] == np.arange(number)
+        return (np.where(np.moveaxis(hot, -1, axis), values[1], values[0]).astype(values.dtype),)
 
 
 class Pad(OpRun):  # type: ignore[misc]
@@ -163,6 +238,32 @@ OPERATORS = [
     STFT,
     ZipMap,
     CategoryMapper,
+    FeatureVectorizer,
+    LabelEncoder,
+    LinearClassifier,
+    LinearRegressor,
+    Normalizer,
+    Scaler,
+    SVMClassifier,
+    SVMRegressor,
+    TreeEnsemble,
+    TreeEnsembleClassifier,
+    TreeEnsembleRegressor,
+    NonMaxSuppression,
+    AveragePool,
+    MaxPool,
+    GlobalLpPool,
+    LayerNormalization,
+    GatherElements,
+    OneHot,
+    MaxRoiPool,
+    RoiAlign,
+    SequenceInsert,
+    SequenceMap,
+    Cast,
+    StringNormalizer,
+    Tokenizer,
+    Unique,
     Optional,
     BatchNormalization,
     ConvTranspose,

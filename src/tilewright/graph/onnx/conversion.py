@@ -50,6 +50,8 @@ def at_opset(model: ModelProto, opset: int) -> ModelProto:
     """
     bare = ModelProto()
     bare.CopyFrom(model)
+    # Before, constants had to be inputs as well; not all tools knew, and only the converter still minds.
+    bare.ir_version = max(bare.ir_version, 4)
     del bare.graph.value_info[:]
     for output in bare.graph.output:
         output.type.tensor_type.ClearField("shape")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
@@ -12,8 +12,10 @@ from onnx import FunctionProto, ModelProto, NodeProto
 from onnx.checker import ValidationError
 
 from tilewright.errors import ModelError
+from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx.conversion import with_functions_inlined
-from tilewright.graph.protos import normal_domain, subgraphs
+from tilewright.graph.protos import find_schema, normal_domain, subgraphs
+from tilewright.operators import ONNX
 
 _Name: TypeAlias = tuple[str, str, str]
 """Domain, name and overload."""
@@ -27,7 +29,7 @@ def inline_functions(model: ModelProto) -> ModelProto:
     if not model.functions:
         return model
     _check_size(model)
-    model = _with_defaults(model)
+    model = _with_own_opsets(_with_copies(_with_defaults(model)))
     try:
         inlined = onnx.inliner.inline_local_functions(model)
     except (ValidationError, RuntimeError, ValueError) as error:
@@ -61,6 +63,51 @@ def _with_defaults(model: ModelProto) -> ModelProto:
         for graph in subgraphs(node):
             waiting.extend(graph.node)
     return changed
+
+
+def _with_copies(model: ModelProto) -> ModelProto:
+    """The model with functions that compute what they give: onnx forgets an output that is one of the inputs."""
+    if not any(set(function.output).intersection(function.input) for function in model.functions):
+        return model
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    for function in changed.functions:
+        _copy_inputs(function, {normal_domain(entry.domain): entry.version for entry in changed.opset_import})
+    return changed
+
+
+def _copy_inputs(function: FunctionProto, opsets: Mapping[str, int]) -> None:
+    taken = {*function.input, *function.output, *(name for node in function.node for name in node.output)}
+    fresh = FreshNames(taken)
+    for position, name in enumerate(function.output):
+        if name in function.input:
+            function.output[position] = fresh(name)
+            function.node.add(op_type="Identity", input=[name], output=[function.output[position]])
+    if ONNX not in {normal_domain(entry.domain) for entry in function.opset_import} and ONNX in opsets:
+        function.opset_import.add(domain=ONNX, version=opsets[ONNX])
+
+
+def _with_own_opsets(model: ModelProto) -> ModelProto:
+    """The model with functions of its own operator sets, where what they use is the same there.
+
+    Else onnx has to convert them, for which it needs to know the types of all values.
+    """
+    opsets = {normal_domain(entry.domain): entry.version for entry in model.opset_import}
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    for function in changed.functions:
+        for entry in function.opset_import:
+            version = opsets.get(normal_domain(entry.domain), entry.version)
+            if version != entry.version and _is_same(function, normal_domain(entry.domain), entry.version, version):
+                entry.version = version
+    return changed
+
+
+def _is_same(function: FunctionProto, domain: str, old: int, new: int) -> bool:
+    """Whether all operators of a domain that a function uses are the same in two versions of it."""
+    used = [op for place, op, _ in _operators(function.node) if place == domain]
+    found = [(find_schema(op, old, domain), find_schema(op, new, domain)) for op in used]
+    return all(a is not None and b is not None and a.since_version == b.since_version for a, b in found)
 
 
 def _calls_functions(model: ModelProto) -> bool:

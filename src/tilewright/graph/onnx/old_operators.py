@@ -16,6 +16,7 @@ from onnx.helper import get_attribute_value, make_node, make_opsetid
 from onnx.numpy_helper import from_array
 
 from tilewright.errors import ModelError
+from tilewright.graph.contrib import experimental
 from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx.structure import all_names
 from tilewright.graph.protos import normal_domain, subgraphs
@@ -168,6 +169,11 @@ def _recurrent(node: NodeProto, attributes: Attributes, fresh: Fresh) -> list[No
     return [_same(node, list(node.input), **_without(attributes, "output_sequence"))]
 
 
+def _unchanged(node: NodeProto, attributes: Attributes, _: Fresh) -> list[NodeProto]:
+    """What ONNX itself has in no version that the rest is written for: the import knows it."""
+    return [_same(node, list(node.input), **attributes)]
+
+
 def _constant(name: str, values: Iterable[int]) -> NodeProto:
     return make_node("Constant", [], [name], value=from_array(np.array(list(values), np.int64)))
 
@@ -189,5 +195,6 @@ _REWRITES: dict[str, tuple[int, str, Callable[[NodeProto, Attributes, Fresh], li
     "Split": (1, "split", _split),
     "Tile": (5, "", _tile),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), (6, "", _recurrent)),
+    **dict.fromkeys(experimental.EXPANSIONS, (9, "", _unchanged)),
 }
 """The last operator set of an old form, the attribute by which it shows, if any, and what writes it anew."""

@@ -90,7 +90,18 @@ def _scaled(editor: TracingEditor, name: str, factor: Factor, distance: int = 0)
     node = editor.sole_producer(name)
     if node is None or node.domain != ONNX or node.op not in _SCALED or distance > _FARTHEST:
         return None
+    if not _keeps_shape(editor, name, factor):
+        return None
     return _SCALED[node.op](editor, node, factor, distance)
+
+
+def _keeps_shape(editor: TracingEditor, name: str, factor: Factor) -> bool:
+    """Whether a value has the same shape after the scale: before a sum it may be smaller than after it."""
+    known = editor.types[name]
+    if known is None or factor.ndim > len(known.shape):
+        return False
+    own = known.shape[len(known.shape) - factor.ndim :]
+    return all(size in (1, extent) for size, extent in zip(factor.shape, own, strict=True))
 
 
 def _shifted(editor: TracingEditor, name: str, shift: Factor) -> str | None:

@@ -32,7 +32,10 @@ def _permuted(editor: TracingEditor, node: Node) -> Node | None:
     )
     if weights.ndim != 2 or flat is None or moved is None or moved.op != "Transpose" or moved.domain != ONNX:
         return None
-    image, rows = editor.type(moved.outputs[0]).shape, editor.type(flat.outputs[0])
+    known, rows = editor.types[moved.outputs[0]], editor.types[flat.outputs[0]]
+    if known is None or rows is None:
+        return None
+    image = known.shape
     perm = transpose_order(moved, len(image))
     if perm[0] != 0 or rows.shape != (image[0], weights.shape[0]):
         return None

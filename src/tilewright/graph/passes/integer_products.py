@@ -307,7 +307,8 @@ class _Rewriting:
         """The float that the sums stand for: (sums - zero * corrections) * scales + bias."""
         factors = scale.scale * weights.scales
         shift = bias - factors * scale.zero * corrections
-        factors, shift = (x.reshape(shape) if x.size > 1 else x for x in (factors, np.asarray(shift)))
+        # A bias of a Gemm may have rows, too.
+        factors, shift = (x.reshape(shape) if x.ndim == 1 and x.size > 1 else x for x in (factors, np.asarray(shift)))
         value = ScaledSum(((sums, factors),), shift)
         output = node.outputs[0]
         self._add_sum(node, value, self.editor.type(output).shape, output)

@@ -29,7 +29,7 @@ FAMILIES: dict[str, Sequence[Step]] = {
     "control": control.STEPS,
 }
 _WEIGHTS = {"elementwise": 7, "reductions": 4, "movement": 6, "products": 4, "images": 3, "networks": 2, "control": 1}
-_OPSETS = (11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21)
+_OPSETS = (11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23)
 _DTYPES = ("float32",) * 10 + ("float64", "float16", "int64", "int32", "int8", "uint8", "bool")
 _MAX_TRIES = 200
 

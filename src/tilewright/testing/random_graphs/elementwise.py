@@ -88,6 +88,15 @@ def number(draft: Draft, x: str) -> None:
     draft.node(draft.choice(["Add", "Sub", "Mul"]), operands if draft.chance(0.7) else operands[::-1])
 
 
+def widened(draft: Draft, x: str) -> None:
+    """A shift by a constant that makes the value larger, and a scale of what it has become."""
+    need(draft.is_float(x) and 1 in draft.shape(x))
+    axis = draft.choice([axis for axis, size in enumerate(draft.shape(x)) if size == 1])
+    wide = [draft.integer(2, 5) if place == axis else 1 for place in range(draft.values[x].ndim)]
+    shifted = draft.result("Add", [x, draft.weights(*wide[draft.integer(0, axis) :], dtype=draft.dtype(x))])
+    draft.node("Mul", [shifted, draft.weights(*wide[draft.integer(0, axis) :], dtype=draft.dtype(x))])
+
+
 def power(draft: Draft, x: str) -> None:
     need(draft.is_float(x))
     exponent = draft.choice([0.0, 1.0, 2.0, 3.0, -1.0, 0.5, -0.5, 1.7])
@@ -159,6 +168,7 @@ STEPS: tuple[Step, ...] = (
     several,
     division,
     number,
+    widened,
     power,
     clip,
     prelu,

@@ -111,6 +111,26 @@ def dynamic_quantize(draft: Draft, x: str) -> None:
     draft.node("DynamicQuantizeLinear", [x], 3)
 
 
+def quantized_layer(draft: Draft, x: str) -> None:
+    """A product of quantized data and weights with a bias of any shape, rounded in the end, as quantizers write it."""
+    need(draft.dtype(x) == "float32" and draft.values[x].ndim == 2 and draft.values[x].size and draft.opset >= 13)
+    rounding = [_scale(draft), _zero_point(draft, draft.choice(_ROUNDED))]
+    data = draft.result("DequantizeLinear", [draft.result("QuantizeLinear", [x, *rounding]), *rounding])
+    rows, inner = draft.shape(x)
+    columns, second = draft.extent(9), draft.integer(0, 1)
+    values = draft.rng.integers(-128, 128, (columns, inner) if second else (inner, columns)).astype(np.int8)
+    scales = [_scale(draft, columns) if draft.chance() else _scale(draft)]
+    weights = draft.result("DequantizeLinear", [draft.constant(values), *scales], axis=1 - second)
+    shapes = draft.choice([[], [()], [(columns,)], [(1, columns)], [(rows, 1)], [(rows, columns)]])
+    biases = [draft.weights(*shape) for shape in shapes]
+    made = draft.result("Gemm", [data, weights, *biases], transB=second)
+    if draft.chance(0.3):
+        made = draft.result("Relu", [made])
+    if draft.chance(0.7):
+        again = [_scale(draft), _zero_point(draft, draft.choice(_ROUNDED))]
+        draft.node("DequantizeLinear", [draft.result("QuantizeLinear", [made, *again]), *again])
+
+
 def dequantize(draft: Draft, x: str) -> None:
     need(draft.dtype(x) in _ROUNDED)
     operands = [x, _scale(draft)]
@@ -179,6 +199,7 @@ STEPS: tuple[Step, ...] = (
     *[gemm] * 3,
     *[einsum] * 2,
     *[quantize] * 2,
+    *[quantized_layer] * 2,
     dynamic_quantize,
     dequantize,
     matmul_integer,
