@@ -98,7 +98,7 @@ def test_a_cost_model_is_given_by_its_file(tmp_path: Path) -> None:
 
 
 def test_the_numbers_of_numpy_are_numbers() -> None:
-    assert len(tw.tune(TASK, trials=np.int64(1), threads=1, seed=np.uint8(1)).records) == 1  # type: ignore[arg-type]
+    assert len(tw.tune(TASK, trials=np.int64(1), threads=np.int64(1), seed=np.uint8(1)).records) == 1  # type: ignore[arg-type]
 
 
 # Of no type, so that they can be called with anything.

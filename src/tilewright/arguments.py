@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+from pathlib import Path
 from typing import SupportsIndex, TypeVar
 
 from tilewright.errors import UsageError
@@ -70,8 +71,8 @@ def file_path(name: str, value: object) -> str:
     return path
 
 
-def replaceable_file(name: str, path: str | os.PathLike[str]) -> None:
-    """Check that a new file may take the place of what is there: nothing yet, or a file.
+def replaceable_file(name: str, path: str | os.PathLike[str]) -> Path:
+    """The file that a new one may take the place of: none yet, or a file; of a link, what it points to.
 
     Whoever may write to its folder would otherwise put a file in the place of a device such as /dev/null.
     """
@@ -79,3 +80,4 @@ def replaceable_file(name: str, path: str | os.PathLike[str]) -> None:
         raise UsageError(f"{name} is {os.fspath(path)}, which is a folder; name a file")
     if os.path.exists(path) and not os.path.isfile(path):
         raise UsageError(f"{name} is {os.fspath(path)}, which is a device or a pipe; name a file")
+    return Path(os.path.realpath(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from benchmarks.sample_efficiency import Seed
 from tests.tuning.fake_measurer import FakeMeasurer
 from tilewright import workloads
 from tilewright.errors import UsageError
+from tilewright.measure.local import LocalMeasurer
 from tilewright.space import SpaceOptions, derive
 from tilewright.space.templates import x86
 from tilewright.target import Target
@@ -41,7 +43,7 @@ class Searches:
     def __call__(self, task: object, **options: Any) -> TuneResult:
         self.asked.append(options)
         measurer = FakeMeasurer(Target.native(), options["threads"])
-        return tuner.tune(task, measurer=measurer, **options)  # type: ignore[arg-type]
+        return tuner.tune(task, **options | {"measurer": measurer})  # type: ignore[arg-type]
 
 
 def compared_by_records(seed: int, reference: TuneResult, found: TuneResult, rounds: int) -> Seed:
@@ -95,7 +97,7 @@ def test_the_methods_of_a_table_have_names_and_records_of_their_own(table: Table
 
 
 def test_one_search_has_one_record_file_whichever_table_asks(tmp_path: Path) -> None:
-    laboratory = Laboratory(tmp_path, 8, 16, 1, 1)
+    laboratory = Laboratory(tmp_path, 8, 16, 1, 1, FakeMeasurer(Target.native(), 1))
     trees = [TABLES["search"].methods[1], TABLES["learning"].methods[1], TABLES["transfer"].reference]
     assert len({laboratory.records_of(GEMM, method, 0) for method in trees}) == 1
     assert laboratory.records_of(GEMM, trees[0], 0) != laboratory.records_of(GEMM, trees[0], 1)
@@ -158,7 +160,8 @@ def test_transfer_gives_the_history_to_the_methods_that_know_it(
     searches: Searches, run: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small_table("transfer", monkeypatch)
-    _, out = run("--table", "transfer", "--seeds", "1", "--trials", "17", "--format", "json")
+    monkeypatch.setitem(TABLES, "transfer", replace(TABLES["transfer"], reference_trials=17))
+    _, out = run("--table", "transfer", "--seeds", "1", "--trials", "9", "--format", "json")
     by_workload = [(asked["workload"], asked["prior"]) for asked in searches.asked]
     assert [workload for workload, _ in by_workload] == [SMALL[n].workload for n in (2, 0, 1, 2, 2)]
     priors = [prior for _, prior in by_workload]
@@ -167,6 +170,7 @@ def test_transfer_gives_the_history_to_the_methods_that_know_it(
     assert len(priors[3].dataset) == 2 * 17, "programs of templates are known as such"
     reached = {case["method"]: case["reached_after"] for case in json.loads(out)["cases"]}
     assert reached["no history"] <= 17, "it reaches its own best"
+    assert [asked["trials"] for asked in searches.asked] == [17, 17, 17, 9, 9], "the reference has more"
 
 
 def test_both_spaces_are_searched_as_one(
@@ -257,7 +261,8 @@ def test_the_text_has_a_column_for_each_case() -> None:
 def test_programs_are_really_timed_in_turns(tmp_path: Path) -> None:
     case = Case("tiny", "gmm:16x16x16", x86.matmul)
     table = Table("search", "", (Method("random", "random"), Method("grid", "grid")), (case,))
-    found, num_missing = autotvm.collect(table, [case], Laboratory(tmp_path, 2, 3, 1, 1), num_seeds=1)
+    with LocalMeasurer(Target.native(), 1) as measurer:
+        found, num_missing = autotvm.collect(table, [case], Laboratory(tmp_path, 2, 3, 1, 1, measurer), num_seeds=1)
     assert num_missing == 0
     assert [each.method for each in found] == ["random", "grid"]
     assert all(each.ratio > 0 and each.gflops[-1] > 0 for each in found)

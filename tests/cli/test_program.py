@@ -91,6 +91,14 @@ def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["target"]) == 130
 
 
+def test_an_interrupt_before_a_subcommand_runs_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tilewright.cli.program.build_parser", interrupt)
+    assert main(["target"]) == 130
+
+
 def test_the_package_runs_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "tilewright", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"tilewright {tilewright.__version__}\n"

@@ -70,6 +70,26 @@ def test_best_of_a_task_that_is_not_there_is_an_error(path: str, capsys: pytest.
     assert "no record is of a task whose hash begins with 'zz'; the tasks are 5f3a" in printed.err
 
 
+def test_best_of_failures_alone_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = RecordLog(tmp_path / "r.jsonl")
+    log.extend([failed(), failed("WRONG_RESULT")])
+    assert main(["records", "best", str(log.path)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "there is no best program: 2 records, and none of them is of one that ran" in printed.err
+
+
+def test_what_names_hold_stays_in_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = RecordLog(tmp_path / "r.jsonl")
+    log.append(record(workload="gmm\nimport os\x1b[31m", target="llvm\rimport sys"))
+    assert main(["records", "best", str(log.path)]) == 0
+    first, *trace = capsys.readouterr().out.splitlines()
+    assert first.startswith(r"# gmm\nimport os\x1b[31m 5f3a on llvm\rimport sys, 2 threads")
+    assert trace[0] == "s = tw.Schedule(task)"
+    assert main(["records", "list", str(log.path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
 def test_merge_and_prune_change_files(path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "out.jsonl")
     assert main(["records", "merge", path, path, "-o", out]) == 0

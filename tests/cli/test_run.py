@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from tests.cli.tiny_model import INPUT_SHAPE, write_tiny_model
+from tilewright import UsageError
 from tilewright.cli import arrays, main
 
 X = np.random.default_rng(0).standard_normal(INPUT_SHAPE, np.float32)
@@ -76,6 +80,30 @@ def test_a_file_that_is_no_npz_is_wrong_usage(
     path.write_bytes(content)
     assert main(["run", str(folder / "tiny.tw"), "--input", str(path)]) == 2
     assert str(path) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "packing"), [(1, zipfile.ZIP_STORED), (0, 99)], ids=["encrypted", "packed in an unknown way"]
+)
+def test_an_archive_that_cannot_be_unpacked_is_refused(flags: int, packing: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, input=X)
+    content = bytearray(path.read_bytes())
+    for start, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = content.index(start) + place
+        content[at : at + 4] = struct.pack("<HH", flags, packing)
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="x.npz is not a file of plain arrays by name"):
+        arrays.read_npz(str(path))
+
+
+def test_an_array_that_claims_more_than_memory_is_refused(tmp_path: Path) -> None:
+    member = io.BytesIO()
+    np.lib.format.write_array_header_1_0(member, {"descr": "<f8", "fortran_order": False, "shape": (2**55,)})
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("input.npy", member.getvalue())
+    with pytest.raises(UsageError, match="x.npz is not a file of plain arrays by name"):
+        arrays.read_npz(str(tmp_path / "x.npz"))
 
 
 def test_a_single_array_is_no_npz(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import resource
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilewright import UsageError
+from tilewright import TilewrightError, UsageError
 from tilewright.cost_model import BoostedTrees, load
 from tilewright.cost_model.array_file import text_array
 from tilewright.testing.cost_model_checks import sum_structured_examples
@@ -127,6 +128,7 @@ def put(name: str, value: NDArray[Any]) -> Callable[[Arrays], None]:
     "change",
     [
         put("columns", np.arange(100, 112)),
+        put("counts", np.full(3, np.inf)),
         put("columns", np.arange(-12, 0)),
         put("columns", np.zeros((3, 4), np.int64)),
         put("columns", np.zeros(12)),
@@ -202,6 +204,15 @@ def test_an_archive_that_unpacks_to_more_than_it_should_is_refused(tmp_path: Pat
     refuse(path, "at most 268435456 are read")
 
 
+def test_an_archive_that_is_encrypted_is_refused(saved: bytes, tmp_path: Path) -> None:
+    content = bytearray(saved)
+    for start, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(start) + place] |= 1
+    path = tmp_path / "model.npz"
+    path.write_bytes(content)
+    refuse(path, "is encrypted")
+
+
 def test_an_array_that_claims_to_be_larger_than_it_is_is_refused(tmp_path: Path) -> None:
     content = io.BytesIO()
     np.lib.format.write_array_header_1_0(content, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
@@ -220,3 +231,28 @@ def test_what_a_model_learned_from_is_in_its_file(tmp_path: Path) -> None:
     model.tasks_ = ("2f", "77")
     model.save(tmp_path / "model.npz")
     assert load(tmp_path / "model.npz").tasks_ == ("2f", "77")
+
+
+def test_a_place_that_cannot_be_written_is_named_and_keeps_what_it_had(tmp_path: Path) -> None:
+    with pytest.raises(TilewrightError, match="missing/model.npz: No such file or directory; what was there before"):
+        BoostedTrees().save(tmp_path / "missing" / "model.npz")
+    path = tmp_path / "model.npz"
+    path.write_bytes(b"before")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(TilewrightError, match="model.npz: File too large; what was there before is unchanged"):
+            BoostedTrees().save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_is_reached_by_a_link_is_written_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    link = tmp_path / "model.npz"
+    link.symlink_to("folder/model.npz")
+    BoostedTrees().save(link)
+    assert link.is_symlink()
+    assert isinstance(load(tmp_path / "folder" / "model.npz"), BoostedTrees)

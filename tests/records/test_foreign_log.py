@@ -153,6 +153,16 @@ def test_a_log_may_be_a_pipe(pack: Callable[[bytes], bytes], tmp_path: Path) -> 
     writer.join()
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+def test_a_log_may_be_of_another_encoding(pack: Callable[[bytes], bytes], encoding: str, tmp_path: Path) -> None:
+    text = "".join(f"{json.dumps(ANSOR | {'v': str(n)})}\r\n" for n in range(3))
+    mark = "\ufeff" if encoding == "utf-16-be" else ""  # the others write it themselves
+    path = tmp_path / "log"
+    path.write_bytes(pack((mark + text).encode(encoding)))
+    assert [record.version for record in read_ansor_log(path)] == ["0", "1", "2"]
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 def test_a_compressed_file_that_ends_early_gives_what_comes_before(
     pack: Callable[[bytes], bytes], tmp_path: Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_a_line_without_end_is_not_read_into_memory(log: RecordLog) -> None:
     log.append(record())
     with log.path.open("ab") as file:
         file.write(b" " * (5 << 20))
-    with pytest.raises(RecordFormatError, match="records.jsonl:3: the line is not JSON"):
+    with pytest.raises(RecordFormatError, match="records.jsonl:3: the line has more than 4194304 bytes"):
         log.read()
 
 
@@ -172,9 +173,24 @@ def test_a_file_that_is_something_else_is_neither_read_nor_changed(log: RecordLo
     assert log.path.read_text() == content
 
 
+@pytest.mark.parametrize("style", [{"separators": (",", ":")}, {"separators": (" , ", " : ")}, {"sort_keys": True}])
+def test_a_file_that_another_program_wrote_anew_is_read_and_goes_on(log: RecordLog, style: dict[str, Any]) -> None:
+    log.extend([record(), failed()])
+    lines = log.path.read_text().splitlines()
+    log.path.write_text("".join(json.dumps(json.loads(line), **style) + "\n" for line in lines))
+    assert log.read() == [record(), failed()]
+    RecordLog(log.path).append(record(time=3.0))
+    assert log.read() == [record(), failed(), record(time=3.0)]
+
+
 @pytest.mark.parametrize(
     ("beginning", "remedy"),
-    [(b"\x1f\x8b\x08", "with gunzip"), (b"\xfd7zXZ\x00", "with unxz"), (b"\xef\xbb\xbf{", "as UTF-8 without one")],
+    [
+        (b"\x1f\x8b\x08", "with gunzip"),
+        (b"\xfd7zXZ\x00", "with unxz"),
+        (b"\xef\xbb\xbf{", "as UTF-8 without one"),
+        (b"\xff\xfe{", "in UTF-16"),
+    ],
 )
 def test_a_file_that_was_packed_or_saved_otherwise_says_what_to_do(
     log: RecordLog, beginning: bytes, remedy: str
@@ -185,6 +201,8 @@ def test_a_file_that_was_packed_or_saved_otherwise_says_what_to_do(
 
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TilewrightError, match="no_such_folder/r.jsonl cannot be used: No such file or directory"):
+        RecordLog(tmp_path / "no_such_folder" / "r.jsonl").read()  # before anything is measured
     with pytest.raises(TilewrightError, match="no_such_folder/r.jsonl cannot be used: No such file or directory"):
         RecordLog(tmp_path / "no_such_folder" / "r.jsonl").append(record())
     with pytest.raises(TilewrightError, match="cannot be used: Is a directory"):

@@ -136,6 +136,32 @@ def test_a_thinned_out_file_holds_the_fastest_of_each_task(tmp_path: Path) -> No
     assert path.stat().st_mode & 0o777 == 0o640
 
 
+def test_what_is_the_best_stays_it_when_a_file_is_thinned_out(tmp_path: Path) -> None:
+    lucky, chosen, other = record(latency_s=1e-3), record(latency_s=1.1e-3), record(latency_s=1.2e-3)
+    finals = [
+        record(latency_s=2e-3, compared_s=1.9e-3, trace=chosen.trace),
+        record(latency_s=3e-3, compared_s=2.9e-3, trace=other.trace),
+    ]
+    for keep, expected in {1: finals[:1], 2: finals, 3: [lucky, *finals], 4: [lucky, chosen, *finals]}.items():
+        path = write(tmp_path / f"keep {keep}", lucky, chosen, other, *finals)
+        assert fastest(RecordLog(path).read()) == finals[0]
+        assert prune(path, keep) == (5, keep)
+        assert RecordLog(path).read() == expected
+        assert fastest(RecordLog(path).read()) == finals[0]
+
+
+def test_a_file_that_is_reached_by_a_link_is_changed_where_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path / "a", record(latency_s=1e-3), record(latency_s=2e-3))
+    (tmp_path / "folder").mkdir()
+    link = tmp_path / "folder" / "link"
+    link.symlink_to(path)
+    assert prune(link, keep_best=1) == (2, 1)
+    assert merge([write(tmp_path / "b", record(latency_s=3e-3))], link) == 2
+    assert link.is_symlink()
+    assert [r.latency_s for r in RecordLog(path).read()] == [1e-3, 3e-3]
+    assert [p.name for p in (tmp_path / "folder").iterdir()] == ["link"]
+
+
 def test_thinning_out_needs_a_file_and_a_number(tmp_path: Path) -> None:
     with pytest.raises(TilewrightError, match="No such file"):
         prune(tmp_path / "missing", keep_best=1)

@@ -11,6 +11,9 @@ from typing import Any
 
 from tilewright.errors import TilewrightError, UsageError
 
+# What reading a file raises that is broken, packed in a way that is not known, encrypted, or claims more than memory.
+_NO_ARRAYS = (ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError)
+
 
 def read_npz(path: str) -> dict[str, Any]:
     """The arrays of a file, by name. Python objects in it are refused, since they can run code when they are read."""
@@ -21,7 +24,7 @@ def read_npz(path: str) -> dict[str, Any]:
             return {name: file[name] for name in file.files}
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}; give an .npz file") from error
-    except (ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except _NO_ARRAYS as error:
         raise UsageError(
             f"{path} is not a file of plain arrays by name: {error}; write one with numpy.savez('x.npz', input=array)"
         ) from error

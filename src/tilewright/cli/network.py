@@ -53,7 +53,7 @@ def check_model(text: str) -> None:
 
 def check_place(option: str, path: str, *, is_folder: bool = False) -> None:
     """Before long work: that its result can be written to the path in the end."""
-    folder = Path(path).absolute().parent
+    folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         raise UsageError(f"{option} is {path}, but there is no folder {folder}; make it first")
     if not os.access(folder, os.W_OK):

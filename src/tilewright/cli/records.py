@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilewright.cli.table import table
+from tilewright.cli.table import one_line, table
 from tilewright.errors import TilewrightError
 
 if TYPE_CHECKING:
@@ -68,14 +68,16 @@ def run_best(arguments: argparse.Namespace) -> None:
         raise TilewrightError(
             f"no record is of a task whose hash begins with {arguments.task!r}; the tasks are {known}"
         )
-    for key, records in chosen.items():
-        record = fastest(records)
-        if record is not None:
-            assert record.latency_s is not None
-            name = record.workload or "task"
-            where = f"{key.target}, {key.threads} threads{_context(key)}"
-            print(f"# {name} {key.task} on {where}: {_milliseconds(record.latency_s)}")
-            print(record.trace)
+    found = {key: record for key, records in chosen.items() if (record := fastest(records)) is not None}
+    if not found:
+        num_failed = sum(map(len, chosen.values()))
+        raise TilewrightError(f"there is no best program: {num_failed} records, and none of them is of one that ran")
+    for key, record in found.items():
+        assert record.latency_s is not None
+        name = record.workload or "task"
+        where = f"{key.target}, {key.threads} threads{_context(key)}"
+        print(one_line(f"# {name} {key.task} on {where}: {_milliseconds(record.latency_s)}"))
+        print(record.trace)
 
 
 def run_tasks(arguments: argparse.Namespace) -> None:
@@ -135,7 +137,7 @@ def _task_table(tasks: Sequence[tuple[Task, Mapping[Key, list[Record]]]]) -> str
 
     rows: list[tuple[str, ...]] = [("task", "name", "flop", "records", "best", "threads", "context", "target")]
     for task, measured in tasks:
-        name = " ".join(task.name.split()) or "-"
+        name = task.name or "-"
         head = (task.hash[:_HASH_DIGITS], name, f"{task.flop:.4g}")
         if not measured:
             rows.append((*head, "0", "-", "-", WARM, "-"))

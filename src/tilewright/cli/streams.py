@@ -41,6 +41,11 @@ def tolerant_stderr() -> Iterator[None]:
         yield
 
 
+def is_live() -> bool:
+    """Whether stderr is a terminal that takes a line back."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
 class _Guarded(io.TextIOBase):
     """A stream; one that was closed before the program began takes all and keeps nothing."""
 
@@ -52,6 +57,9 @@ class _Guarded(io.TextIOBase):
 
     def isatty(self) -> bool:
         return self._stream is not None and self._stream.isatty()
+
+    def fileno(self) -> int:
+        return super().fileno() if self._stream is None else self._stream.fileno()  # the first has none, and says so
 
     def write(self, text: str) -> int:
         if self._stream is not None:
@@ -102,7 +110,7 @@ def _say(show: Callable[..., None]) -> Callable[..., None]:
         if not issubclass(category, UserWarning):
             show(message, category, *place, **more)
             return
-        start = "\r\x1b[K" if sys.stderr.isatty() else ""
+        start = "\r\x1b[K" if is_live() else ""
         print(f"{start}tilewright: warning: {message}", file=sys.stderr)
 
     return say

@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NOT_ARRAYS = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RecursionError)
-"""What reading bytes that are something else may raise, be it the archive, an array or JSON inside."""
+NOT_ARRAYS = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, OverflowError)
+"""What reading bytes that are something else may raise, be it the archive, an array or JSON inside.
+
+A RuntimeError is an archive that is encrypted or packed in a way that is not known, or what is nested too deeply.
+"""
 
 _MEMBER = ".npy"
 _KINDS = "iufb"

@@ -7,7 +7,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import suppress
 from reprlib import repr as shown
 from typing import Any, ClassVar, TypeVar
 
@@ -18,7 +18,7 @@ from tilewright.arguments import replaceable_file
 from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
-from tilewright.errors import UsageError
+from tilewright.errors import TilewrightError, UsageError
 from tilewright.features import Encoder
 from tilewright.space import Population
 
@@ -193,11 +193,19 @@ def _is_like(value: object, default: object) -> bool:
 
 def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
-    replaceable_file("the file of the model", path)
-    partial = Path(f"{os.fspath(path)}.partial")
-    with open(partial, "wb") as file:
-        np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})
-    partial.replace(path)
+    replaced = replaceable_file("the file of the model", path)
+    partial = replaced.with_name(f"{replaced.name}.partial")
+    try:
+        with open(partial, "wb") as file:
+            np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})
+        partial.replace(replaced)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise TilewrightError(
+            f"the model could not be written to {os.fspath(path)}: {error.strerror or error}; what was there before is "
+            "unchanged"
+        ) from error
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import lzma
@@ -9,7 +10,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilewright.errors import RecordFormatError
 from tilewright.records.json_line import MAX_LINE_BYTES
@@ -20,6 +21,8 @@ BROKEN_LINE = (ValueError, TypeError, LookupError, OverflowError, RecursionError
 _BROKEN_FILE = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 _XZ, _GZIP = b"\xfd7zXZ\x00", b"\x1f\x8b"
 _MOST_CHARACTERS = 300
+
+_Content: TypeAlias = io.BufferedReader | gzip.GzipFile | lzma.LZMAFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ def log_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """
     number = 0
     try:
-        with open(path, "rb") as raw, _unpacked(raw) as file:
+        with open(path, "rb") as raw, _unpacked(raw) as unpacked:
+            file = _in_utf_8(unpacked)
             while line := file.readline(MAX_LINE_BYTES):
                 number += 1
                 if line.strip() and not line.startswith(b"#"):
@@ -85,9 +89,15 @@ def flattened(values: list[Any] | tuple[Any, ...]) -> tuple[tuple[str, ...], tup
     return tuple(words), tuple(numbers)
 
 
-def _unpacked(file: io.BufferedReader) -> io.BufferedIOBase:
+def _unpacked(file: io.BufferedReader) -> _Content:
     """The content of a file, which is read once and in order: it may be a pipe."""
     beginning = file.peek(len(_XZ))
     if beginning.startswith(_XZ):
-        return lzma.open(file, "rb")
-    return gzip.open(file, "rb") if beginning.startswith(_GZIP) else file
+        return lzma.LZMAFile(file)
+    return gzip.GzipFile(fileobj=file) if beginning.startswith(_GZIP) else file
+
+
+def _in_utf_8(file: _Content) -> _Content | codecs.StreamRecoder:
+    """The same lines; what a shell of Windows writes into a file is UTF-16."""
+    is_utf_16 = file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return codecs.EncodedFile(file, "utf-8", "utf-16", errors="replace") if is_utf_16 else file

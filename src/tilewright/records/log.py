@@ -22,6 +22,7 @@ from tilewright.arguments import replaceable_file
 from tilewright.records.lines import FORMAT_KEY, FORMAT_VERSION
 from tilewright.records.reading import (
     BEGINNING,
+    MAX_HEADER_BYTES,
     TASK_BEGINNING,
     check_beginning,
     file_error,
@@ -65,8 +66,10 @@ class RecordLog:
             self._seen = _Seen(seen.file, True, seen.tasks.union(new))
 
     def read(self) -> list[Record]:
-        """All records in the order in which they were written; none if the file does not exist yet."""
-        return list(read_records(self.path)) if self.path.exists() else []
+        """All records in the order in which they were written; none if the file does not exist yet, but could."""
+        if self.path.exists() or not self.path.parent.is_dir():
+            return list(read_records(self.path))
+        return []
 
     def rewrite(
         self,
@@ -101,7 +104,7 @@ class RecordLog:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX)
                 if self._is_at_path(fd):
-                    check_beginning(self.path, os.pread(fd, min(len(BEGINNING), os.fstat(fd).st_size), 0))
+                    check_beginning(self.path, os.pread(fd, min(MAX_HEADER_BYTES, os.fstat(fd).st_size), 0))
                     yield fd
                     return
             finally:
@@ -140,14 +143,14 @@ class _Seen:
 
 def _replace(path: Path, text: str, mode: int) -> None:
     """Put a file with this text in the place of the one that is there, once it is whole."""
-    replaceable_file("the record file", path)
+    replaced = replaceable_file("the record file", path)
     fd, temporary = -1, ""
     try:
-        fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        fd, temporary = tempfile.mkstemp(dir=replaced.parent, prefix=f".{path.name}.")
         os.fchmod(fd, mode)
         with open(fd, "w", encoding="utf-8") as file:
             file.write(text)
-        os.replace(temporary, path)
+        os.replace(temporary, replaced)
     except OSError as error:
         if temporary:
             os.unlink(temporary)

@@ -77,11 +77,12 @@ def _by_speed(every: Sequence[Record]) -> list[Record]:
     """Of one context: one record for each program that ran, the fastest first.
 
     Programs that were measured again are finalists: they were compared with each other, and the last of their records
-    is the most careful one. Where there are any, they and those that were found after them come first.
+    is the most careful one. Where there are any, they and those that were found after them come first. A file that was
+    thinned out has that last record alone.
     """
     counts = Counter((key_of(record), record.trace) for record in every if record.latency_s is not None)
     ran = [record for record in latest(every) if record.latency_s is not None]
-    finalists = [record for record in ran if counts[key_of(record), record.trace] > 1]
+    finalists = [r for r in ran if r.compared_s is not None or counts[key_of(r), r.trace] > 1]
     position = {id(record): n for n, record in enumerate(every)}
     last = max((position[id(record)] for record in finalists), default=-1)
     first = {id(record) for record in (*finalists, *(r for r in ran if position[id(r)] > last))}
@@ -125,7 +126,8 @@ def merge(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) 
 def prune(path: str | os.PathLike[str], keep_best: int) -> tuple[int, int]:
     """Keep only the `keep_best` fastest records of each task; return how many there were and are.
 
-    A task of which no record is left goes too.
+    What is the best stays it. Other programs come before what else is known of the same. A task of which no record is
+    left goes too.
     """
     if keep_best < 1:
         raise UsageError(f"the number of records to keep of each task is {keep_best}; it must be at least 1")
@@ -134,8 +136,7 @@ def prune(path: str | os.PathLike[str], keep_best: int) -> tuple[int, int]:
     def thin_out(records: list[Record]) -> list[Record]:
         kept: set[int] = set()
         for group in group_by_task(records).values():
-            valid = sorted((r for r in group if r.latency_s is not None), key=attrgetter("rank_s"))
-            kept.update(id(record) for record in valid[:keep_best])
+            kept.update(list(map(id, _every_by_speed(group)))[:keep_best])
         thinned = [record for record in records if id(record) in kept]
         numbers.extend((len(records), len(thinned)))
         return thinned
@@ -143,6 +144,14 @@ def prune(path: str | os.PathLike[str], keep_best: int) -> tuple[int, int]:
     RecordLog(path).rewrite(thin_out)
     before, after = numbers
     return before, after
+
+
+def _every_by_speed(records: Sequence[Record]) -> list[Record]:
+    """All that ran: `by_speed`, and then what was measured of these programs before."""
+    last = by_speed(records)
+    known = set(map(id, last))
+    before = (record for record in records if record.latency_s is not None and id(record) not in known)
+    return [*last, *sorted(before, key=attrgetter("rank_s"))]
 
 
 def export(records: Iterable[Record], format: str) -> str:

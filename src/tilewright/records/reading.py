@@ -10,18 +10,21 @@ from dataclasses import dataclass
 from itertools import chain
 
 from tilewright.errors import RecordFormatError, TilewrightError
-from tilewright.records.json_line import MAX_LINE_BYTES, NotJsonError
+from tilewright.records.json_line import MAX_LINE_BYTES, NotJsonError, json_object
 from tilewright.records.lines import FORMAT_KEY, FORMAT_VERSION, LineReader
 from tilewright.records.record import Record
 from tilewright.records.task_line import TASK_KEY, TaskLine
 from tilewright.te import Task
 
 BEGINNING = f'{{"{FORMAT_KEY}": '.encode()
+MAX_HEADER_BYTES = 4096
 TASK_BEGINNING = f'{{"{TASK_KEY}"'.encode()
 # What else a file may begin with, and what to do then.
 _OTHERS = {
     b"\x1f\x8b": "a compressed file: unpack it first, with gunzip",
     b"\xfd7zXZ": "a compressed file: unpack it first, with unxz",
+    b"\xff\xfe": "a file in UTF-16: save it as UTF-8",
+    b"\xfe\xff": "a file in UTF-16: save it as UTF-8",
     b"\xef\xbb\xbf": "a file with a byte-order mark, which some editors write: save it as UTF-8 without one",
 }
 _SOMETHING_ELSE = "something else: give another file"
@@ -93,7 +96,7 @@ def lines_of(path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise TilewrightError(f"the record file {os.fspath(path)} is no regular file; give the path of a file")
         with open(path, "rb") as file:
-            check_beginning(path, file.peek(len(BEGINNING))[: len(BEGINNING)])
+            check_beginning(path, file.peek(MAX_HEADER_BYTES)[:MAX_HEADER_BYTES])
             number = 0
             while line := file.readline(MAX_LINE_BYTES):
                 number += 1
@@ -107,7 +110,11 @@ def _read(reader: LineReader, source: str, line: bytes) -> Record | TaskLine | N
     try:
         return reader.read(line, source)
     except NotJsonError as error:
-        if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
+        if len(line) >= MAX_LINE_BYTES:
+            raise RecordFormatError(
+                f"{source}: the line has more than {MAX_LINE_BYTES} bytes; remove the line, or restore the file"
+            ) from error
+        if not line.endswith(b"\n"):
             return None
         raise RecordFormatError(f"{source}: {error}") from error
     except RecordFormatError as error:
@@ -116,11 +123,20 @@ def _read(reader: LineReader, source: str, line: bytes) -> Record | TaskLine | N
 
 def check_beginning(path: str | os.PathLike[str], beginning: bytes) -> None:
     """A file that is something else is neither read nor written; a part of the header is what a full disk leaves."""
-    if not BEGINNING.startswith(beginning):
-        raise RecordFormatError(
-            f"{os.fspath(path)}:1: a record file begins with {BEGINNING.decode()}{FORMAT_VERSION}, ...; "
-            f"this is {next((what for start, what in _OTHERS.items() if beginning.startswith(start)), _SOMETHING_ELSE)}"
-        )
+    if BEGINNING.startswith(beginning[: len(BEGINNING)]) or _is_header(beginning.partition(b"\n")[0]):
+        return
+    raise RecordFormatError(
+        f"{os.fspath(path)}:1: a record file begins with {BEGINNING.decode()}{FORMAT_VERSION}, ...; "
+        f"this is {next((what for start, what in _OTHERS.items() if beginning.startswith(start)), _SOMETHING_ELSE)}"
+    )
+
+
+def _is_header(line: bytes) -> bool:
+    """Whether a line is a header as other programs write JSON: with other spaces, or its fields in another order."""
+    try:
+        return FORMAT_KEY in json_object(line.decode())
+    except (RecordFormatError, UnicodeDecodeError):
+        return False
 
 
 def file_error(path: str | os.PathLike[str], error: OSError) -> TilewrightError:

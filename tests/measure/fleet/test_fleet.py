@@ -202,7 +202,7 @@ def test_the_command_collects_a_dataset_on_the_fleet_and_goes_on(
 
 
 class Counted:
-    """Results of a batch, each once."""
+    """Results of batches, each once. Who kills something submits more: all before that may have been measured by then."""
 
     def __init__(self, fleet: Fleet, number: int) -> None:
         self.events: list[str] = []
@@ -239,6 +239,7 @@ def test_a_device_whose_process_is_killed_measures_again_when_it_is_back(fleet: 
     counted = Counted(fleet, 12)
     counted.take(2)
     kill_all(processes_of("alpha", "ray::Station"))
+    counted.submit(4)
     counted.take_all()
     assert any("alpha has failed" in event for event in counted.events)
 
@@ -254,6 +255,7 @@ def test_a_node_that_joins_late_is_killed_and_comes_back_loses_nothing(cluster: 
         counted.submit(24)
         counted.take(4)
         kill_all(processes_of("beta", ""))
+        counted.submit(8)
         counted.take_all()
         assert any("beta has failed" in event for event in counted.events)
     finally:
@@ -264,6 +266,7 @@ def test_a_head_that_is_started_again_loses_nothing(fleet: Fleet) -> None:
     counted = Counted(fleet, 12)
     counted.take(2)
     kill_all(processes_of("alpha", ""))
+    counted.submit(4)
     counted.take_all()
     assert any("is gone; waiting for it" in event for event in counted.events)
     assert any("is back; what was under way is measured again" in event for event in counted.events)
