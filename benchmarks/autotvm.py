@@ -18,6 +18,8 @@ from benchmarks.autotvm_cases import TABLES, Case, Table
 from benchmarks.autotvm_report import as_json, as_text, demands_of, draw, rows_of
 from benchmarks.autotvm_runs import Laboratory, Outcome
 from tilewright.errors import TilewrightError
+from tilewright.measure.local import LocalMeasurer
+from tilewright.target import Target
 
 LOGS = "logs"
 
@@ -32,10 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not cases:
         print(f"no case matches; they are {', '.join(case.name for case in table.cases)}", file=sys.stderr)
         return 2
-    laboratory = Laboratory(
-        options.records, options.trials, options.random_trials, options.threads, rounds=options.rounds
-    )
-    outcomes, num_missing = collect(table, cases, laboratory, options.seeds, options.report)
+    with LocalMeasurer(Target.native(), options.threads) as measurer:
+        laboratory = Laboratory(
+            options.records, options.trials, options.random_trials, options.threads, options.rounds, measurer
+        )
+        outcomes, num_missing = collect(table, cases, laboratory, options.seeds, options.report)
     if not outcomes:
         print("nothing of it was measured yet", file=sys.stderr)
         return 1
@@ -85,7 +88,7 @@ def _logs(options: argparse.Namespace) -> int:
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = arguments.parser("benchmarks.autotvm", __doc__)
     parser.add_argument("--table", choices=(*TABLES, LOGS), required=True)
-    parser.add_argument("--trials", type=arguments.positive, default=200, metavar="N")
+    parser.add_argument("--trials", type=arguments.positive, default=100, metavar="N")
     parser.add_argument("--random-trials", type=arguments.positive, default=800, metavar="N")
     parser.add_argument("--seeds", type=arguments.positive, default=3, metavar="N")
     parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")

@@ -84,6 +84,8 @@ class Table:
     title: str
     methods: tuple[Method, ...]
     cases: tuple[Case, ...] = CASES
+    reference_trials: int | None = None
+    """Of the reference, where it is to have more than the others."""
 
     @property
     def reference(self) -> Method:
@@ -133,6 +135,7 @@ TABLES = {
                 Method("history, curves", cost_model="boosted-trees:features=curves", knows_history=True),
             ),
             (*CONVOLUTIONS[6:], GEMM),
+            reference_trials=200,
         ),
         Table(
             "templates",

@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.autotvm_cases import BOTH, HISTORY, TEMPLATE, Case, Method, Table
 from benchmarks.sample_efficiency import compare
 from benchmarks.tuned import best_so_far_s, file_name, task_of
+from tilewright.measure import Measurer
 from tilewright.records import RecordLog
 from tilewright.space import Template, register_template, unregister_template
 from tilewright.target import Target
@@ -45,6 +46,7 @@ class Laboratory:
     random_trials: int
     threads: int
     rounds: int
+    measurer: Measurer
 
     def outcome(self, table: Table, case: Case, method: Method, seed: int) -> Outcome:
         """What was kept of a search and its comparison, or else both are made now."""
@@ -72,8 +74,8 @@ class Laboratory:
         return Outcome(**fields | {"method": method.name, "gflops": tuple(fields["gflops"])})
 
     def _outcome_path(self, table: Table, case: Case, method: Method, seed: int) -> Path:
-        reference = f"{table.reference.key}-{self.num_trials(table.reference)}"
-        own = f"{method.key}-{self.num_trials(method)}"
+        reference = f"{table.reference.key}-{self.num_trials(table, table.reference)}"
+        own = f"{method.key}-{self.num_trials(table, method)}"
         return self.records / "compared" / file_name(f"{case.name}-{own}-by-{reference}-{self._suffix(seed)}", ".json")
 
     def records_of(self, case: Case, method: Method, seed: int) -> Path:
@@ -83,12 +85,16 @@ class Laboratory:
     def _suffix(self, seed: int) -> str:
         return f"{self.threads}t-{seed}"
 
-    def num_trials(self, method: Method) -> int:
-        return self.random_trials if method.search == "random" else self.trials
+    def num_trials(self, table: Table, method: Method) -> int:
+        if method.search == "random":
+            return self.random_trials
+        if method == table.reference and table.reference_trials is not None:
+            return max(self.trials, table.reference_trials)
+        return self.trials
 
     def searched(self, table: Table, case: Case, method: Method, seed: int) -> TuneResult:
         """One search; what its records hold of it is not measured again."""
-        path, trials = self.records_of(case, method, seed), self.num_trials(method)
+        path, trials = self.records_of(case, method, seed), self.num_trials(table, method)
         before = recorded(case, path, trials, self.threads)
         if before is not None:
             return before
@@ -102,6 +108,7 @@ class Laboratory:
                 records=path,
                 seed=seed,
                 threads=self.threads,
+                measurer=self.measurer,
                 cost_model=method.cost_model,
                 search=method.strategy,
                 prior=prior,

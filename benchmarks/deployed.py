@@ -41,7 +41,7 @@ from tilewright.network import (
     recorded_programs,
 )
 from tilewright.partition import Partition
-from tilewright.runtime import Kernel, measure
+from tilewright.runtime import Kernel, Nearness, interleave
 from tilewright.runtime.build import build
 from tilewright.runtime.copies import Copies
 from tilewright.schedule import Trace
@@ -65,7 +65,7 @@ METHOD = (
 )
 _TURN_S = 3e-3
 _RUNS_S = 20e-3
-_RUNS_THEN = 15
+_RUNS_THEN = 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +191,16 @@ def _run_s(network: str, partition: Partition, records: Path, threads: int) -> f
     """The seconds that a run takes now: the median of several turns."""
     session = InferenceSession(compile_partition(partition, str(records), Target.native(), threads).model)
     feed = inputs_for(session.model.input_types, read_network(network))
-    return measure(lambda: session.run(None, feed), repeats=_RUNS_THEN).median_s
+    return interleave({"run": lambda: session.run(None, feed)}, rounds=_RUNS_THEN)["run"].median_s
 
 
 def _measured(row: Row, ways: Mapping[str, _Tuned], rounds: int, cold: Context | None) -> Row:
     contestants = {name: _Contestant(row.network, tuned, row.threads, cold) for name, tuned in ways.items()}
+    nearness = Nearness(row.threads)
     for number in range(rounds):
         print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
         for contestant in contestants.values():
+            nearness.rest()
             contestant.take_turn()
     found = {name: contestant.way() for name, contestant in contestants.items()}
     if len(contestants) < 2:
