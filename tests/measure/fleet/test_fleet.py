@@ -202,7 +202,7 @@ def test_the_command_collects_a_dataset_on_the_fleet_and_goes_on(
 
 
 class Counted:
-    """Results of batches, each once. Who kills something submits more: all before that may have been measured by then."""
+    """Results of batches, each once. Who kills something submits more: what was before may be measured by then."""
 
     def __init__(self, fleet: Fleet, number: int) -> None:
         self.events: list[str] = []
