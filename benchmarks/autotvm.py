@@ -1,9 +1,9 @@
 """`python -m benchmarks.autotvm --table T`: what AutoTVM's ideas give: searches, learning, transfer, templates, logs.
 
 The cases are the twelve convolutions of ResNet-18 and a matrix product. All trials are kept as records, and what was
-compared as JSON next to them: an interrupted run goes on where it stopped, and tables share the searches that they have
-in common. The table `logs` is that of `benchmarks.autotvm_logs`. Exits with 1 if a table does not show what it must, or
-if something could not be measured.
+compared in a file of the repository, by the processor: an interrupted run goes on where it stopped, --report prints
+what is there, and tables share the searches that they have in common. The table `logs` is that of
+`benchmarks.autotvm_logs`. Exits with 1 if a table does not show what it must, or if something could not be measured.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 
 from benchmarks import arguments, autotvm_logs
 from benchmarks.autotvm_cases import TABLES, Case, Table
+from benchmarks.autotvm_outcomes import MEASURED, Outcome, OutcomeFile
 from benchmarks.autotvm_report import as_json, as_text, demands_of, draw, rows_of
-from benchmarks.autotvm_runs import Laboratory, Outcome
+from benchmarks.autotvm_runs import Laboratory
 from tilewright.errors import TilewrightError
 from tilewright.measure.local import LocalMeasurer
 from tilewright.target import Target
@@ -36,7 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     with LocalMeasurer(Target.native(), options.threads) as measurer:
         laboratory = Laboratory(
-            options.records, options.trials, options.random_trials, options.threads, options.rounds, measurer
+            options.records,
+            OutcomeFile(options.outcomes, options.processor or Target.native().cpu),
+            options.trials,
+            options.random_trials,
+            options.random_seeds,
+            options.threads,
+            options.rounds,
+            measurer,
         )
         outcomes, num_missing = collect(table, cases, laboratory, options.seeds, options.report)
     if not outcomes:
@@ -64,6 +72,8 @@ def collect(
     for seed in range(num_seeds):
         for number, case in enumerate(cases):
             for place, method in enumerate(table.methods):
+                if seed not in laboratory.seeds_of(method, num_seeds):
+                    continue
                 try:
                     make = laboratory.kept if only_kept else laboratory.outcome
                     outcome = make(table, case, method, seed)
@@ -91,9 +101,14 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--trials", type=arguments.positive, default=100, metavar="N")
     parser.add_argument("--random-trials", type=arguments.positive, default=800, metavar="N")
     parser.add_argument("--seeds", type=arguments.positive, default=3, metavar="N")
+    parser.add_argument(
+        "--random-seeds", type=arguments.positive, default=1, metavar="N", help="random searches of a case"
+    )
     parser.add_argument("--threads", type=arguments.positive, default=2, metavar="N")
     parser.add_argument("--rounds", type=arguments.positive, default=15, metavar="N", help="turns of a comparison")
     parser.add_argument("--records", type=Path, default=Path("results/autotvm"), metavar="DIR")
+    parser.add_argument("--outcomes", type=Path, default=MEASURED, metavar="FILE", help="where comparisons are kept")
+    parser.add_argument("--processor", metavar="NAME", help="of what is reported (default: this one)")
     parser.add_argument("--report", action="store_true", help="measure nothing: print what was kept")
     parser.add_argument("--plots", type=Path, metavar="DIR", help="draw the curves to a file here; needs matplotlib")
     parser.add_argument("--logs", nargs="+", default=[], metavar="FOLDER", help="datasets of imported logs")

@@ -12,7 +12,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.autotvm_cases import CONVOLUTIONS, Table
-from benchmarks.autotvm_runs import Outcome
+from benchmarks.autotvm_outcomes import Outcome
 from benchmarks.machine import describe_machine
 from benchmarks.suite import geometric_mean
 from benchmarks.table import heading, markdown

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 
-from benchmarks.autotvm_cases import BOTH, HISTORY, TEMPLATE, Case, Method, Table
+from benchmarks.autotvm_cases import BOTH, HISTORY, RANDOM, TEMPLATE, Case, Method, Table
+from benchmarks.autotvm_outcomes import Outcome, OutcomeFile
 from benchmarks.sample_efficiency import compare
 from benchmarks.tuned import best_so_far_s, file_name, task_of
 from tilewright.measure import Measurer
@@ -23,27 +23,15 @@ from tilewright.tuning.tuner import TuneResult, tune
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one search came to."""
-
-    case: str
-    method: str
-    seed: int
-    gflops: tuple[float, ...]
-    """Of the best program after each trial, as it was measured then."""
-    ratio: float
-    """The time of the reference's best program by that of its own best, both timed in turns."""
-    reached_after: int | None
-    """The first trial whose program is no slower than the reference's best, in turns; None where there is none."""
-
-
-@dataclass(frozen=True, slots=True)
 class Laboratory:
     """Where records are kept, and how much is measured."""
 
     records: Path
+    outcomes: OutcomeFile
     trials: int
     random_trials: int
+    num_random_seeds: int
+    """Searches with more seeds are compared with these random ones, in turn."""
     threads: int
     rounds: int
     measurer: Measurer
@@ -60,23 +48,21 @@ class Laboratory:
         surely_after = len(found.records) if method == table.reference else None
         gflops = tuple(found.task.flop / latency_s / 1e9 for latency_s in best_so_far_s(found))
         made = Outcome(case.name, method.name, seed, gflops, turns.ratio, turns.reached_after or surely_after)
-        path = self._outcome_path(table, case, method, seed)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(made)))
-        return made
+        return self.outcomes.add(self._key(table, case, method, seed), made)
 
     def kept(self, table: Table, case: Case, method: Method, seed: int) -> Outcome | None:
         """What was found before; None where nothing was."""
-        path = self._outcome_path(table, case, method, seed)
-        if not path.exists():
-            return None
-        fields = json.loads(path.read_text())
-        return Outcome(**fields | {"method": method.name, "gflops": tuple(fields["gflops"])})
+        found = self.outcomes.find(self._key(table, case, method, seed))
+        return None if found is None else replace(found, method=method.name)
 
-    def _outcome_path(self, table: Table, case: Case, method: Method, seed: int) -> Path:
+    def seeds_of(self, method: Method, num_seeds: int) -> range:
+        """The seeds of a method: random searches may be fewer."""
+        return range(min(num_seeds, self.num_random_seeds) if method.search == RANDOM.search else num_seeds)
+
+    def _key(self, table: Table, case: Case, method: Method, seed: int) -> str:
         reference = f"{table.reference.key}-{self.num_trials(table, table.reference)}"
         own = f"{method.key}-{self.num_trials(table, method)}"
-        return self.records / "compared" / file_name(f"{case.name}-{own}-by-{reference}-{self._suffix(seed)}", ".json")
+        return f"{case.name}-{own}-by-{reference}-{self._suffix(seed)}"
 
     def records_of(self, case: Case, method: Method, seed: int) -> Path:
         """The record file of a search, whichever table asks for it."""
@@ -94,6 +80,8 @@ class Laboratory:
 
     def searched(self, table: Table, case: Case, method: Method, seed: int) -> TuneResult:
         """One search; what its records hold of it is not measured again."""
+        if method.search == RANDOM.search:
+            seed %= self.num_random_seeds
         path, trials = self.records_of(case, method, seed), self.num_trials(table, method)
         before = recorded(case, path, trials, self.threads)
         if before is not None:

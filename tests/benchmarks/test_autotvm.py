@@ -13,13 +13,16 @@ import pytest
 
 from benchmarks import autotvm, autotvm_cases, autotvm_report, autotvm_runs
 from benchmarks.autotvm_cases import BOTH, CASES, DERIVED, GEMM, TABLES, Case, Method, Table
+from benchmarks.autotvm_outcomes import MEASURED, Outcome, OutcomeFile
 from benchmarks.autotvm_report import demands_of, rows_of
-from benchmarks.autotvm_runs import Laboratory, Outcome
+from benchmarks.autotvm_runs import Laboratory
 from benchmarks.sample_efficiency import Seed
 from tests.tuning.fake_measurer import FakeMeasurer
 from tilewright import workloads
 from tilewright.errors import UsageError
+from tilewright.measure import Measurer
 from tilewright.measure.local import LocalMeasurer
+from tilewright.search import RandomSearch
 from tilewright.space import SpaceOptions, derive
 from tilewright.space.templates import x86
 from tilewright.target import Target
@@ -66,11 +69,16 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
     """Runs the benchmark with few trials, and gives its status and what it printed."""
 
     def call(*options: str) -> tuple[int, str]:
-        common = ["--trials", "3", "--random-trials", "6", "--threads", "1", "--records", str(tmp_path)]
-        status = autotvm.main([*common, *options])
+        counts = ["--trials", "3", "--random-trials", "6", "--random-seeds", "2", "--threads", "1"]
+        places = ["--records", str(tmp_path), "--outcomes", str(tmp_path / "outcomes.jsonl")]
+        status = autotvm.main([*counts, *places, *options])
         return status, capsys.readouterr().out
 
     return call
+
+
+def laboratory_in(folder: Path, measurer: Measurer) -> Laboratory:
+    return Laboratory(folder, OutcomeFile(folder / "outcomes.jsonl", "here"), 2, 3, 1, 1, 1, measurer)
 
 
 def small_table(name: str, monkeypatch: pytest.MonkeyPatch, *methods: Method) -> None:
@@ -97,7 +105,7 @@ def test_the_methods_of_a_table_have_names_and_records_of_their_own(table: Table
 
 
 def test_one_search_has_one_record_file_whichever_table_asks(tmp_path: Path) -> None:
-    laboratory = Laboratory(tmp_path, 8, 16, 1, 1, FakeMeasurer(Target.native(), 1))
+    laboratory = laboratory_in(tmp_path, FakeMeasurer(Target.native(), 1))
     trees = [TABLES["search"].methods[1], TABLES["learning"].methods[1], TABLES["transfer"].reference]
     assert len({laboratory.records_of(GEMM, method, 0) for method in trees}) == 1
     assert laboratory.records_of(GEMM, trees[0], 0) != laboratory.records_of(GEMM, trees[0], 1)
@@ -133,8 +141,7 @@ def test_an_interrupted_run_goes_on(
 ) -> None:
     small_table("search", monkeypatch, *TABLES["search"].methods[:2])
     run("--table", "search", "--seeds", "1")
-    for path in (tmp_path / "compared").iterdir():
-        path.unlink()
+    (tmp_path / "outcomes.jsonl").unlink()
     run("--table", "search", "--seeds", "1")
     assert len(searches.asked) == 2, "records are enough to compare again"
     run("--table", "search", "--seeds", "1", "--trials", "5")
@@ -142,6 +149,33 @@ def test_an_interrupted_run_goes_on(
     _, out = run("--table", "search", "--seeds", "1", "--trials", "4", "--format", "json")
     assert [len(case["gflops"]) for case in json.loads(out)["cases"]] == [6, 4]
     assert len(searches.asked) == 3, "more trials than asked for are there"
+
+
+def test_searches_share_one_random_search(
+    searches: Searches, run: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_table("search", monkeypatch, *TABLES["search"].methods[:2])
+    _, out = run("--table", "search", "--seeds", "3", "--random-seeds", "1", "--format", "json")
+    assert sum(isinstance(asked["search"], RandomSearch) for asked in searches.asked) == 1
+    found = [(case["method"], case["seed"]) for case in json.loads(out)["cases"]]
+    assert found == [("random", 0), *(("annealing + trees", seed) for seed in range(3))]
+
+
+def test_an_outcome_comes_back_from_its_file_and_is_of_its_processor(tmp_path: Path) -> None:
+    file = OutcomeFile(tmp_path / "new" / "outcomes.jsonl", "znver4")
+    made = Outcome("C6", "random", 1, (2.0, 2.0, 3.5, 3.5, 3.5, 4.25), 1.25, None)
+    assert file.find("key") is None
+    assert file.add("key", made) == made
+    assert file.find("key") == made
+    assert OutcomeFile(file.path, "haswell").find("key") is None
+    file.add("key", replace(made, ratio=1.5))
+    assert file.find("key") == replace(made, ratio=1.5), "the last one counts"
+
+
+def test_what_was_measured_can_be_read() -> None:
+    for line in MEASURED.read_text().splitlines():
+        form = json.loads(line)
+        assert OutcomeFile(MEASURED, form["processor"]).find(form["key"]) is not None
 
 
 def test_only_what_was_kept_is_reported(
@@ -262,7 +296,7 @@ def test_programs_are_really_timed_in_turns(tmp_path: Path) -> None:
     case = Case("tiny", "gmm:16x16x16", x86.matmul)
     table = Table("search", "", (Method("random", "random"), Method("grid", "grid")), (case,))
     with LocalMeasurer(Target.native(), 1) as measurer:
-        found, num_missing = autotvm.collect(table, [case], Laboratory(tmp_path, 2, 3, 1, 1, measurer), num_seeds=1)
+        found, num_missing = autotvm.collect(table, [case], laboratory_in(tmp_path, measurer), num_seeds=1)
     assert num_missing == 0
     assert [each.method for each in found] == ["random", "grid"]
     assert all(each.ratio > 0 and each.gflops[-1] > 0 for each in found)
