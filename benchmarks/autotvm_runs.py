@@ -83,12 +83,12 @@ class Laboratory:
         if method.search == RANDOM.search:
             seed %= self.num_random_seeds
         path, trials = self.records_of(case, method, seed), self.num_trials(table, method)
+        path.parent.mkdir(parents=True, exist_ok=True)
         before = recorded(case, path, trials, self.threads)
         if before is not None:
             return before
         prior = self._history(table, seed) if method.knows_history else None
         print(f"{case.name}, seed {seed}: {trials} trials, {method.name}", file=sys.stderr, flush=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
         with registered([case.template] if method.space == BOTH else []):
             result = tune(
                 task_of(case.workload),

@@ -70,7 +70,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
 
     def call(*options: str) -> tuple[int, str]:
         counts = ["--trials", "3", "--random-trials", "6", "--random-seeds", "2", "--threads", "1"]
-        places = ["--records", str(tmp_path), "--outcomes", str(tmp_path / "outcomes.jsonl")]
+        places = ["--records", str(tmp_path / "new" / "records"), "--outcomes", str(tmp_path / "outcomes.jsonl")]
         status = autotvm.main([*counts, *places, *options])
         return status, capsys.readouterr().out
 
