@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.search.spaces import SKETCHES, bowl_scores
+from tests.search.spaces import SKETCHES, bowl_scores, sketch_of
 from tilewright.search.base import FloatArray
 from tilewright.search.known_scores import KnownScores
 from tilewright.space import Candidate, Population
@@ -33,3 +33,12 @@ def test_a_population_without_candidates_has_no_scores() -> None:
     known.scores(population)
     assert known.scores(population[:0]).shape == (0,)
     assert KnownScores(bowl_scores).scores(population[:0]).shape == (0,)
+
+
+def test_neighbours_have_scores_of_their_own_in_a_space_past_64_bits() -> None:
+    sketch = sketch_of(*[range(1, 129)] * 10)  # 2^70 candidates: twice the first base would leave no remainder by 2^64
+    rows = np.zeros((11, 10), np.int64)
+    rows[np.arange(10), np.arange(10)] = 2
+    population = Population(sketch, rows)
+    scores = KnownScores(lambda asked: asked.rows @ np.arange(1.0, 11.0)).scores(population)
+    assert scores.tolist() == [*range(2, 21, 2), 0]

@@ -38,9 +38,10 @@ def _keys(population: Population) -> Keys:
     """The number of each row, the digits of which are its choices.
 
     In a space of more than 2^64 candidates they are remainders: that two of some thousands are the same is as good as
-    impossible, and would cost one of them its right score.
+    impossible, and would cost one of them its right score. Bases are odd, so that no digit is lost to the remainder:
+    neighbours, which differ in a single choice, are never the same.
     """
     keys = np.zeros(len(population), np.uint64)
     for column, knob in enumerate(population.sketch.knobs):
-        keys = keys * np.uint64(knob.cardinality) + population.rows[:, column].astype(np.uint64)
+        keys = keys * np.uint64(knob.cardinality | 1) + population.rows[:, column].astype(np.uint64)
     return keys
