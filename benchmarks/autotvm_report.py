@@ -106,7 +106,7 @@ def as_text(table: Table, rows: Sequence[Row]) -> str:
     about = f"{table.title}. Reference: {table.reference.name}. Seeds: {', '.join(map(str, seeds))}. {METHOD}"
     parts = [
         heading(describe_machine(LIBRARIES), about),
-        by_case("reached after", table, rows, cases, lambda row: row.reached_after, "median", median),
+        by_case("reached after", table, rows, cases, lambda row: row.reached_after, "median", median, "{:g}"),
         "",
         by_case("speed by the best of the reference", table, rows, cases, lambda r: r.ratio, "mean", geometric_mean),
         "",
@@ -126,21 +126,20 @@ def by_case(
     value: Callable[[Row], float],
     summary: str,
     summarized: Callable[[list[float]], float],
+    form: str = "{:.2f}",
 ) -> str:
-    """A line for each method, a column for each case, and one for all of them."""
+    """A line for each method, a column for each case, and one for all of them; - where a number is infinite."""
     cells = []
     for method in table.methods:
         own = {row.case: value(row) for row in rows if row.method == method.name}
         if own:
-            found = [_number(own[case]) if case in own else "" for case in cases]
-            cells.append([method.name, *found, _number(summarized(list(own.values())))])
+            numbers = [own.get(case) for case in cases] + [summarized(list(own.values()))]
+            cells.append([method.name, *("" if each is None else _number(each, form) for each in numbers)])
     return markdown([title, *cases, summary], cells)
 
 
-def _number(value: float) -> str:
-    if math.isinf(value):
-        return "-"
-    return f"{value:.0f}" if value >= 10 or value.is_integer() else f"{value:.2f}"
+def _number(value: float, form: str) -> str:
+    return "-" if math.isinf(value) else form.format(value)
 
 
 def after_trials(rows: Sequence[Row]) -> str:
