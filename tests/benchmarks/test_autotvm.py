@@ -287,7 +287,7 @@ def test_the_text_has_a_column_for_each_case() -> None:
     text = autotvm_report.as_text(table, rows)
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
     assert lines[0] == ["reached after", "C1", "C2", "median"]
-    assert lines[2:4] == [["random", "2", "1", "1.50"], ["grid", "-", "", "-"]]
+    assert lines[2:4] == [["random", "2", "1", "1.5"], ["grid", "-", "", "-"]]
     assert ["grid", "0.50", "", "0.50"] in lines
     assert lines[-1] == ["C1", "grid", "4.0"], "after the last of two trials"
 
