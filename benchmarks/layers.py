@@ -127,7 +127,7 @@ def run(chain: Chain, options: argparse.Namespace) -> Row:
     """Both ways, checked against each other and timed in turns."""
     rng = np.random.default_rng(options.seed)
     source = rng.standard_normal(chain.shape, np.float32)
-    weights = [rng.standard_normal(shape, np.float32) / 8 for shape in weight_shapes(chain)]
+    weights = [rng.standard_normal(shape, np.float32) / np.float32(8) for shape in weight_shapes(chain)]
     compiler = Compiler(options.records, options.trials, options.seed)
     ways = {0: one_after_the_other(chain, source, weights, compiler)}
     for height in chain.heights:

@@ -29,7 +29,8 @@ def _convolved(layer: Layer, image: Array, weights: Array) -> Array:
     windows = np.lib.stride_tricks.sliding_window_view(padded, (layer.kernel, layer.kernel), axis=(0, 1))
     taken = windows[:: layer.stride, :: layer.stride].astype(np.float64)
     how = "yxcrs,rsc->yxc" if layer.depthwise else "yxcrs,rscf->yxf"
-    return np.maximum(np.einsum(how, taken, weights), 0.0)
+    convolved: Array = np.maximum(np.einsum(how, taken, weights), 0.0)
+    return convolved
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
