@@ -2,10 +2,10 @@
 
 Each network is tuned, and the programs that were found are timed alone with warm and with cold weights, inside the
 network, and from end to end. With --warm-too it is tuned a second time with warm weights, for as long, and both ways
-take turns. Programs that are close are compared inside the network, as `tune_network` does; those that were tuned warm
-are not, since that would be to measure as deployed. Every finished case is written to a JSON file at once, and its
-trials are kept as records: a run that is started again spends only what is left of the --budget. Exits with 1 if a
-network falls short.
+take turns, in the end in processes that each begin anew. Programs that are close are compared inside the network, as
+`tune_network` does; those that were tuned warm are not, since that would be to measure as deployed. Every finished case
+is written to a JSON file at once, and its trials are kept as records: a run that is started again spends only what is
+left of the --budget. Exits with 1 if a network falls short.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from benchmarks import arguments, suite
+from benchmarks import arguments, fresh_runs, suite
 from benchmarks.machine import describe_machine
 from benchmarks.suite import Suite, milliseconds
 from benchmarks.table import heading, markdown
 from benchmarks.tuned_network import Point, compare_finalists, tune_network
-from tilewright.deploy.compiled import NativeStep
+from tilewright.deploy.artifact import save
+from tilewright.deploy.compiled import CompiledModel, NativeStep
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.measure import WARM, Context
 from tilewright.measure.local.cold import ColdArrays
@@ -41,7 +43,7 @@ from tilewright.network import (
     recorded_programs,
 )
 from tilewright.partition import Partition
-from tilewright.runtime import Kernel, Nearness, interleave
+from tilewright.runtime import Kernel, Nearness
 from tilewright.runtime.build import build
 from tilewright.runtime.copies import Copies
 from tilewright.schedule import Trace
@@ -60,12 +62,12 @@ METHOD = (
     "All are taken in turns, in each round once: each program alone with its weights warm, alone on copies of its "
     "weights and activations that are used in turn and are as large together as those of the network, each call inside "
     "the network, and runs from end to end. The figures are sums over the kernels of the medians over the rounds. "
-    "`told` is the sum that the tuner says at its end, `run then` a run right after it, and `error` how far "
-    "they are apart."
+    "`told` is the sum that the tuner says at its end, `run then` a run right after it, in processes that begin anew, "
+    "and `error` how far they are apart."
 )
 _TURN_S = 3e-3
 _RUNS_S = 20e-3
-_RUNS_THEN = 45
+_ROUNDS_THEN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class Row:
     budget_s: float
     ways: dict[str, Way] = field(default_factory=dict)
     gain: float | None = None
-    """How many times as fast as tuned warm it is when tuned as deployed, by the median over the rounds."""
+    """How many times as fast as tuned warm it is when tuned as deployed, by the median over rounds of processes."""
     failure: str = ""
 
 
@@ -183,15 +185,15 @@ def _tuned(row: Row, context: Context | None, folder: Path) -> _Tuned:
         records,
         context or deployed_context(partition.tasks),
         points[-1],
-        1e3 * _run_s(row.network, partition, records, row.threads),
+        1e3 * _run_s(row, partition, records),
     )
 
 
-def _run_s(network: str, partition: Partition, records: Path, threads: int) -> float:
-    """The seconds that a run takes now: the median of several turns."""
-    session = InferenceSession(compile_partition(partition, str(records), Target.native(), threads).model)
-    feed = inputs_for(session.model.input_types, read_network(network))
-    return interleave({"run": lambda: session.run(None, feed)}, rounds=_RUNS_THEN)["run"].median_s
+def _run_s(row: Row, partition: Partition, records: Path) -> float:
+    """The seconds that a run takes now, in processes that each begin anew."""
+    model = compile_partition(partition, str(records), Target.native(), row.threads).model
+    feed = inputs_for(model.input_types, read_network(row.network))
+    return median(_fresh_runs_s({"run": model}, feed, row.threads, _ROUNDS_THEN)["run"])
 
 
 def _measured(row: Row, ways: Mapping[str, _Tuned], rounds: int, cold: Context | None) -> Row:
@@ -205,8 +207,27 @@ def _measured(row: Row, ways: Mapping[str, _Tuned], rounds: int, cold: Context |
     found = {name: contestant.way() for name, contestant in contestants.items()}
     if len(contestants) < 2:
         return replace(row, ways=found)
-    turns = zip(contestants[WARM_TUNED].runs_s, contestants[DEPLOYED].runs_s, strict=True)
-    return replace(row, ways=found, gain=median(warm_s / deployed_s for warm_s, deployed_s in turns))
+    models = {name: contestant.session.model for name, contestant in contestants.items()}
+    return replace(row, ways=found, gain=_gain(models, contestants[DEPLOYED].feed, row.threads, rounds))
+
+
+def _gain(models: Mapping[str, CompiledModel], feed: Mapping[str, Any], threads: int, rounds: int) -> float:
+    """How many times as fast the one that was tuned as deployed is, in processes that each begin anew."""
+    runs_s = _fresh_runs_s(models, feed, threads, rounds)
+    turns = zip(runs_s[WARM_TUNED], runs_s[DEPLOYED], strict=True)
+    return median(warm_s / deployed_s for warm_s, deployed_s in turns)
+
+
+def _fresh_runs_s(
+    models: Mapping[str, CompiledModel], feed: Mapping[str, Any], threads: int, rounds: int
+) -> dict[str, list[float]]:
+    with TemporaryDirectory() as folder:
+        files = {name: Path(folder) / f"{number}.tw" for number, name in enumerate(models)}
+        for name, model in models.items():
+            save(model, files[name])
+        inputs = Path(folder) / "inputs.npz"
+        np.savez(inputs, **feed)
+        return fresh_runs.compare(files, inputs, threads, rounds)
 
 
 class _Contestant:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import deployed
+from benchmarks import deployed, fresh_runs
 from benchmarks.deployed import DEPLOYED, WARM_TUNED, Row, TaskTimes, Way
 from tests.cli.tiny_model import NUM_TASKS, write_tiny_model
 from tilewright.records import read_records
@@ -24,6 +24,8 @@ def test_a_network_is_tuned_in_both_ways_timed_and_reported(
 ) -> None:
     path = write_tiny_model(tmp_path)
     monkeypatch.setattr(deployed, "NETWORKS", (path,))
+    monkeypatch.setattr(deployed, "_ROUNDS_THEN", 1)
+    monkeypatch.setattr(fresh_runs, "RUNS_S", 0.01)
     options = ["--records", str(tmp_path / "records"), "--threads", "1", "--budget", "3", "--rounds", "2"]
     deployed.main([*options, "--warm-too", "--format", "json"])
     (first,) = json.loads(capsys.readouterr().out)["cases"]
