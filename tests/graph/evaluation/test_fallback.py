@@ -364,12 +364,22 @@ def test_pools_of_what_has_no_shape_yet(attributes: dict[str, Any]) -> None:
         ("Flatten", [(0, 3, 2)], {}),
         ("Flatten", [(2, 0, 3)], {"axis": -1}),
         ("Mean", [(3,), (2, 3)], {}),
+        ("GlobalAveragePool", [(0, 2, 3, 3)], {}),
+        ("ConvTranspose", [(0, 2, 3, 3), (2, 1, 2, 2)], {"strides": [2, 2]}),
+        ("GridSample", [(0, 2, 3, 3), (0, 4, 5, 2)], {}),
+        ("Hardmax", [(2, 0)], {}),
     ],
 )
 def test_operators_that_the_reference_evaluator_refuses(op: str, shapes: Any, attributes: dict[str, Any]) -> None:
     names = [f"x{i}" for i in range(len(shapes))]
     inputs = [random(shape, seed) for seed, shape in enumerate(shapes)]
     check_next_to_onnxruntime(onnx.helper.make_node(op, names, ["y"], **attributes), *inputs)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_sums_of_integers_keep_their_type_where_no_shape_is_known(dtype: Any) -> None:
+    squares = run("ReduceSumSquare", np.array([1, 2, 3], dtype), keepdims=0)
+    assert (squares.dtype, squares.tolist()) == (dtype, 14)
 
 
 @pytest.mark.parametrize("attributes", [{}, {"exclusive": 1}, {"reverse": 1}, {"exclusive": 1, "reverse": 1}])
