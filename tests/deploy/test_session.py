@@ -94,6 +94,22 @@ def test_results_are_new_arrays_each_time(session: InferenceSession) -> None:
     assert np.array_equal(second, B + B)
 
 
+def test_arrays_in_sequences_are_new_ones_too() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 20]>
+        net (float[2] x, seq(float[2]) s) => (seq(float[2]) pair, float[2] first, seq(float[2]) same) <int64 zero = {0}>
+        { pair = SequenceConstruct(x, x) first = SequenceAt(s, zero) same = Identity(s) }
+    """)
+    with pytest.warns(UserWarning, match="SequenceConstruct"):
+        session = InferenceSession(model, threads=1)
+    x, item = np.ones(2, FLOAT), np.zeros(2, FLOAT)
+    pair, first, same = session.run(None, {"x": x, "s": [item]})
+    x[:], item[:] = 7, 7
+    assert [array.tolist() for array in (*pair, first, *same)] == [[1, 1], [1, 1], [0, 0], [0, 0]]
+    pair[0][:] = 7
+    assert pair[1].tolist() == [1, 1]
+
+
 @pytest.mark.parametrize(
     "a",
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -89,7 +89,7 @@ class Program:
         found = []
         for output in self.model.outputs:
             value = _find(output.operand, self.model, arrays)
-            owned = value.copy() if output.is_copied and isinstance(value, np.ndarray) else value
+            owned = _copied(value) if output.is_copied else value
             found.append(_bits(owned) if output.operand.constant is None else owned)
         return found
 
@@ -222,10 +222,35 @@ def _find(operand: Operand, model: CompiledModel, arrays: Mapping[str, Any]) -> 
 
 def _owned(result: Any, operands: Sequence[Any]) -> Any:
     """A result that shares memory with an operand is copied: that may be the caller's own array."""
+    if isinstance(result, list):
+        owners = {id(_owner(x)) for x in _arrays(operands)}
+        return [_copied(item) if id(_owner(item)) in owners else item for item in result]
     if not isinstance(result, np.ndarray):
         return result
-    is_shared = any(isinstance(x, np.ndarray) and np.may_share_memory(result, x) for x in operands)
-    return result.copy() if is_shared else result
+    return result.copy() if any(np.may_share_memory(result, x) for x in _arrays(operands)) else result
+
+
+def _arrays(values: Iterable[Any]) -> Iterator[np.ndarray]:
+    """The arrays among values, and in the sequences among them."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, list):
+            yield from _arrays(value)
+
+
+def _owner(value: Any) -> Any:
+    """The array that an array is a view of, or the value itself."""
+    while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
+        value = value.base
+    return value
+
+
+def _copied(value: Any) -> Any:
+    """An array, or a sequence of them, in new memory."""
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _bits(result: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from onnx import SparseTensorProto
 
 from tilewright.errors import ModelError, UnsupportedOperatorError
-from tilewright.graph.evaluation.fallback import FallbackOperator
+from tilewright.graph.evaluation.fallback import FallbackOperator, empty_outputs
 from tilewright.graph.protos import array_type, has_subgraphs, schema_of
 from tilewright.graph.tensor_protos import dense_array
 from tilewright.graph.types import Constants, Types
@@ -27,9 +27,9 @@ def fold(
         return (_shape(node, known.shape) if node.op == "Shape" else np.array(math.prod(known.shape), np.int64),)
     if node.op == "Constant" and node.domain == ONNX:
         return (_constant(node),)
-    empty = _empty_outputs(node, output_types)
+    empty = empty_outputs(node, output_types)
     if empty is not None:
-        return empty
+        return tuple(empty)
     if not all(name in constants for name in node.inputs if name) or is_random(node) or has_subgraphs(node):
         return None
     if schema_of(node) is None or _is_expansion(node, constants, output_types):
@@ -66,21 +66,6 @@ def _shape(node: Node, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
     assert isinstance(end, int)
     # Both are clamped, and count from the end where negative: as Python's slices do.
     return np.array(shape[start:end], np.int64)
-
-
-def _empty_outputs(
-    node: Node, output_types: tuple[TensorType | None, ...]
-) -> tuple[npt.NDArray[np.generic] | None, ...] | None:
-    """Outputs without elements need no computation."""
-    found: list[npt.NDArray[np.generic] | None] = []
-    for name, type_ in zip(node.outputs, output_types, strict=True):
-        if not name:
-            found.append(None)
-        elif type_ is None or 0 not in type_.shape:
-            return None
-        else:
-            found.append(np.empty(type_.shape, object if type_.dtype == "string" else type_.dtype))
-    return tuple(found)
 
 
 def _is_expansion(node: Node, constants: Constants, output_types: tuple[TensorType | None, ...]) -> bool:

@@ -7,7 +7,7 @@ orders, renames or removes values sees every one that a node reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, cast
 
@@ -199,7 +199,12 @@ def tensors(graph: GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
     for sparse in graph.sparse_initializer:
         yield from (sparse.values, sparse.indices)
-    for node in graph.node:
+    yield from tensors_of_nodes(graph.node)
+
+
+def tensors_of_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+    """The constants in nodes and their subgraphs."""
+    for node in nodes:
         for attribute in node.attribute:
             yield from (
                 attribute.t,

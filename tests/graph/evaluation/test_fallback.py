@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -276,6 +277,18 @@ def test_a_sequence_that_is_empty_takes_a_first_tensor() -> None:
     assert [item.tolist() for item in longer] == [[1, 1]]
 
 
+def test_a_loop_takes_its_number_of_iterations_with_an_axis_of_one() -> None:
+    """As onnxruntime does, though ONNX says a scalar."""
+    text = """<ir_version: 8, opset_import: ["" : 20]> net (int64[1] n, float[2] x) => (float[2] y) <bool goes = {1}> {
+        y = Loop <body = step (int64 i, bool c, float[2] a) => (bool d, float[2] b) { d = Identity(c) b = Add(a, x) }>
+            (n, goes, x)
+    }"""
+    with pytest.warns(UserWarning, match="Loop"):
+        session = InferenceSession(onnx.parser.parse_model(text), threads=1)
+    (y,) = session.run(None, {"n": np.array([3]), "x": np.array([1, 2], np.float32)})
+    np.testing.assert_array_equal(y, np.array([4, 8], np.float32))
+
+
 def test_a_body_is_mapped_over_sequences_beside_tensors_and_reads_what_is_around_it() -> None:
     text = """<ir_version: 8, opset_import: ["" : 18]> net (seq(float[2]) a, seq(float[2]) b, float[2] c, float[2] d)
         => (seq(float[2]) y) {
@@ -348,12 +361,37 @@ def test_pools_of_what_has_no_shape_yet(attributes: dict[str, Any]) -> None:
         ("GridSample", [(1, 2, 5, 6), (1, 3, 4, 2)], {"mode": "bicubic", "padding_mode": "reflection"}),
         ("GridSample", [(1, 2, 5, 6), (1, 3, 4, 2)], {"mode": "nearest"}),
         ("LayerNormalization", [(3, 4, 5), (4, 5), (4, 5)], {"axis": 1}),
+        ("Flatten", [(0, 3, 2)], {}),
+        ("Flatten", [(2, 0, 3)], {"axis": -1}),
+        ("Mean", [(3,), (2, 3)], {}),
+        ("GlobalAveragePool", [(0, 2, 3, 3)], {}),
+        ("ConvTranspose", [(0, 2, 3, 3), (2, 1, 2, 2)], {"strides": [2, 2]}),
+        ("GridSample", [(0, 2, 3, 3), (0, 4, 5, 2)], {}),
+        ("Hardmax", [(2, 0)], {}),
     ],
 )
 def test_operators_that_the_reference_evaluator_refuses(op: str, shapes: Any, attributes: dict[str, Any]) -> None:
     names = [f"x{i}" for i in range(len(shapes))]
     inputs = [random(shape, seed) for seed, shape in enumerate(shapes)]
     check_next_to_onnxruntime(onnx.helper.make_node(op, names, ["y"], **attributes), *inputs)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_sums_of_integers_keep_their_type_where_no_shape_is_known(dtype: Any) -> None:
+    squares = run("ReduceSumSquare", np.array([1, 2, 3], dtype), keepdims=0)
+    assert (squares.dtype, squares.tolist()) == (dtype, 14)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"exclusive": 1}, {"reverse": 1}, {"exclusive": 1, "reverse": 1}])
+def test_running_sums_along_an_axis_that_is_given_as_a_row(attributes: dict[str, Any]) -> None:
+    node = onnx.helper.make_node("CumSum", ["x", "a"], ["y"], **attributes)
+    for axis in (0, -1):
+        check_next_to_onnxruntime(node, random((3, 4)), np.array([axis]))
+
+
+def test_the_error_function_of_float64_keeps_its_digits() -> None:
+    x = random((5,)).astype(np.float64)
+    np.testing.assert_allclose(run("Erf", x), [math.erf(value) for value in x], rtol=1e-15)
 
 
 def test_halves_are_normalised_as_floats() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +308,38 @@ def test_external_data_that_cannot_be_read(tmp_path: Path, entries: dict[str, st
     path.write_bytes(proto.SerializeToString())
     with pytest.raises(ModelError, match=r"; (put it next|export)"):
         load_model(path)
+
+
+def model_of_weights(folder: Path) -> Path:
+    """A model that keeps its weights in weights.bin, which is still to be written."""
+    proto = parsed("(float[3] x) => (y) { y = Add(x, w) }")
+    weights = proto.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[3])
+    weights.data_location = TensorProto.EXTERNAL
+    weights.external_data.add(key="location", value="weights.bin")
+    path = folder / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def test_a_link_does_not_lead_out_of_the_folder_of_the_model(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "others.bin").write_bytes(bytes(12))
+    (folder / "weights.bin").symlink_to(tmp_path / "others.bin")
+    with pytest.raises(ModelError, match=r"a link to .*others\.bin, .*; put it next to the model"):
+        load_model(model_of_weights(folder))
+
+
+def test_weights_that_are_no_file_do_not_keep_the_reader_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "weights.bin")
+    with pytest.raises(ModelError, match=r"which is no file; put it next to the model"):
+        load_model(model_of_weights(tmp_path))
+
+
+def test_a_link_that_leads_to_itself(tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").symlink_to("weights.bin")
+    with pytest.raises(ModelError, match=r"cannot be read: .*links.*; put it next to the model"):
+        load_model(model_of_weights(tmp_path))
 
 
 def test_network_that_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,61 @@ def test_external_data_is_read_beside_the_model(tmp_path: Path) -> None:
     np.testing.assert_allclose(got["y"], expected["y"], rtol=1e-6)
 
 
+def hub_cache(folder: Path, model: Path, weights: Path) -> Path:
+    """As Hugging Face keeps what it has downloaded: names are links to files that are named by their content."""
+    files, names = folder / "blobs", folder / "snapshots" / "main"
+    files.mkdir()
+    names.mkdir(parents=True)
+    for number, path in enumerate((model, weights)):
+        path.rename(files / str(number))
+        (names / path.name).symlink_to(Path("..", "..", "blobs", str(number)))
+    return names / model.name
+
+
+def hard_links(folder: Path, model: Path, weights: Path) -> Path:
+    (folder / "again.bin").hardlink_to(weights)
+    return model
+
+
+def link_beside_the_model(folder: Path, model: Path, weights: Path) -> Path:
+    weights.rename(folder / "others.bin")
+    weights.symlink_to("others.bin")
+    return model
+
+
+def link_to_the_folder(folder: Path, model: Path, weights: Path) -> Path:
+    (folder / "link").symlink_to(model.parent)
+    return folder / "link" / model.name
+
+
+@pytest.mark.parametrize("moved", [hub_cache, hard_links, link_beside_the_model, link_to_the_folder])
+def test_external_data_may_be_a_link(moved: Callable[[Path, Path, Path], Path], tmp_path: Path) -> None:
+    proto = two_layers()
+    expected = reference(proto, {"x": random((2, 3), 2)})
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    path = moved(tmp_path, path, tmp_path / "weights.bin")
+    got = evaluate(load_model(path), {"x": random((2, 3), 2)})
+    np.testing.assert_allclose(got["y"], expected["y"], rtol=1e-6)
+
+
+def test_external_data_of_a_constant_in_a_function(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17, "local" : 1]> net (float[2] x) => (float[2] y) { y = local.f(x) }
+        <domain: "local", opset_import: ["" : 17]> f (x) => (y) { y = Add(x, x) }
+    """)
+    (tmp_path / "weights.bin").write_bytes(random((2,), 1).tobytes())
+    weights = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+    weights.external_data.add(key="location", value="weights.bin")
+    constant = node("Constant", [], ["w"], value=weights)
+    proto.functions[0].node.insert(0, constant)
+    proto.functions[0].node[1].input[1] = "w"
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    got = evaluate(load_model(path), {"x": random((2,))})
+    np.testing.assert_allclose(got["y"], random((2,)) + random((2,), 1))
+
+
 def test_initializer_that_is_also_an_input_is_a_constant() -> None:
     proto = model([node("Add", ["x", "b"], ["y"])], [tensor("x", [4]), tensor("b", [4])], ["y"], {"b": random((4,))})
     assert load_model(proto).inputs == ("x",)

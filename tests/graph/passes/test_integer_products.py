@@ -183,11 +183,12 @@ def test_a_shortcut_and_a_pool_stay_bytes_and_scales_are_operands() -> None:
     assert [part.task.hash for part in others][1:-1] == [task.hash for task in kernels][1:-1]
 
 
-def test_bounds_that_rounding_does_not_imply_are_kept() -> None:
+@pytest.mark.parametrize("shape", [(), (1,)])  # the second is no scalar, and is written by some tools
+def test_bounds_that_rounding_does_not_imply_are_kept(shape: tuple[int, ...]) -> None:
     net = Qdq((1, 8, 6, 6))
     x = net.step("x", "h", X_SCALE)
     y = net.op("Conv", [x, net.weights("w", (8, 8, 1, 1), 0)], "c")
-    net.constants |= {"low": np.float32(-0.5), "high": np.float32(1.5)}
+    net.constants |= {"low": np.full(shape, -0.5, np.float32), "high": np.full(shape, 1.5, np.float32)}
     y = net.op("Clip", [y, "low", "high"], "k")
     check(net.model(net.step(y, "y", 0.02, 100)), 0.02)
 

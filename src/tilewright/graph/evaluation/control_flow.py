@@ -54,8 +54,10 @@ class Loop(_Iteration):
         num_states = len(states)
         collected: list[list[np.ndarray]] = [[] for _ in self.body.output_names[1 + num_states :]]
         goes_on = True if condition is None else bool(condition)
+        # A number may come with an axis of one: onnxruntime takes it, too.
+        most = None if count_limit is None else int(np.asarray(count_limit).item())
         for iteration in count():
-            if not goes_on or (count_limit is not None and iteration >= int(count_limit)):
+            if not goes_on or (most is not None and iteration >= most):
                 break
             arguments = [np.array(iteration, np.int64), np.array(goes_on), *states]
             condition, *rest = self._step(context, arguments, attributes)

@@ -5,13 +5,16 @@ mixes up groups; GlobalMaxPool is for images of two dimensions; GridSample moves
 border, where PyTorch and onnxruntime move what they sum up; LpNormalization adds up elements with their signs; LRN
 stops at as many channels as there are images; Pad refuses to crop; Softmax and its kin take the axis of opsets before
 13 for one axis; Unique without order takes rows for elements; GatherElements and OneHot take less than they may be
-given; LayerNormalization of halves overflows.
+given, and so does CumSum of its axis; LayerNormalization of halves overflows; Flatten does not know how long rows
+without elements are; Mean adds to its first operand, however small that is; Erf rounds float64 to float32.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -168,6 +171,39 @@ class OneHot(OpRun):  # type: ignore[misc]
         return (np.where(np.moveaxis(hot, -1, axis), values[1], values[0]).astype(values.dtype),)
 
 
+class Flatten(OpRun):  # type: ignore[misc]
+    """A matrix: the dimensions before an axis as its rows, the others as its columns."""
+
+    def _run(self, x: np.ndarray, axis: int = 1) -> tuple[np.ndarray]:
+        return (x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:])),)
+
+
+class CumSum(OpRun):  # type: ignore[misc]
+    """Running sums along an axis, from its end if asked for, and without the element itself."""
+
+    def _run(self, x: np.ndarray, axis: np.ndarray, exclusive: int = 0, reverse: int = 0) -> tuple[np.ndarray]:
+        rows = np.moveaxis(x, int(np.asarray(axis).item()), 0)
+        rows = rows[::-1] if reverse else rows
+        totals = np.cumsum(rows, axis=0, dtype=x.dtype)
+        if exclusive and len(rows):
+            totals = np.concatenate([np.zeros_like(totals[:1]), totals[:-1]])
+        return (np.moveaxis(totals[::-1] if reverse else totals, 0, int(np.asarray(axis).item())),)
+
+
+class Mean(OpRun):  # type: ignore[misc]
+    """The mean of operands that are broadcast together."""
+
+    def _run(self, *operands: np.ndarray) -> tuple[np.ndarray]:
+        return ((reduce(np.add, operands) / len(operands)).astype(operands[0].dtype),)
+
+
+class Erf(OpRun):  # type: ignore[misc]
+    """The error function."""
+
+    def _run(self, x: np.ndarray) -> tuple[np.ndarray]:
+        return (np.vectorize(math.erf, otypes=[np.float64])(x).astype(x.dtype),)
+
+
 class Pad(OpRun):  # type: ignore[misc]
     """More elements before and after each axis, or fewer."""
 
@@ -256,6 +292,10 @@ OPERATORS = [
     LayerNormalization,
     GatherElements,
     OneHot,
+    Flatten,
+    CumSum,
+    Mean,
+    Erf,
     MaxRoiPool,
     RoiAlign,
     SequenceInsert,

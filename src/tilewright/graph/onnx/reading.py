@@ -8,11 +8,12 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
-from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+from onnx.external_data_helper import uses_external_data
 
 from tilewright.errors import ModelError, UsageError
 from tilewright.graph.onnx.arguments import check_operators
 from tilewright.graph.onnx.conversion import at_opset
+from tilewright.graph.onnx.external_data import load_external_data
 from tilewright.graph.onnx.functions import inline_functions
 from tilewright.graph.onnx.normal_forms import with_old_resizes
 from tilewright.graph.onnx.old_operators import set_aside, written_anew
@@ -38,7 +39,7 @@ def read_model(source: str | PathLike[str] | bytes | ModelProto) -> ModelProto:
         path = Path(fspath(source))
         what = str(path)
         model = _parse(_read_bytes(path), what)
-        _load_external_data(model, path)
+        load_external_data(model, path)
     _check_whole(model, what)
     return inline_functions(_at_known_opset(model))
 
@@ -62,15 +63,6 @@ def _parse(data: bytes, what: str) -> ModelProto:
         raise ModelError(
             f"{what} is not an ONNX model, or is cut short ({len(data):,} bytes that do not decode: {error}); "
             f"export or download it again"
-        ) from error
-
-
-def _load_external_data(model: ModelProto, path: Path) -> None:
-    try:
-        load_external_data_for_model(model, str(path.parent))
-    except (OSError, ValueError, onnx.checker.ValidationError) as error:
-        raise ModelError(
-            f"{path} keeps weights in files beside it, and one cannot be read: {error}; put it next to the model"
         ) from error
 
 

@@ -254,7 +254,8 @@ class _Rewriting:
             if any(name and value is None for name, value in zip(node.inputs[1:], given, strict=False)):
                 return False
             bounds = [
-                other if value is None else float(value) for value, other in zip(given, (-np.inf, np.inf), strict=True)
+                other if value is None else float(value.item())
+                for value, other in zip(given, (-np.inf, np.inf), strict=True)
             ]
         if self._uses[node.outputs[0]] == 1 and self._sum_of(node.inputs[0]) is not None:
             self._clipped[node.outputs[0]] = (node.inputs[0], bounds[0], bounds[1])

@@ -95,7 +95,8 @@ def _part(editor: Editor, node: Node) -> _Part | None:
     if step not in ([], [1]):
         return None
     axis %= len(source)
-    return _Part(node.inputs[0], axis, min(start if start >= 0 else start + source[axis], source[axis]))
+    first, _, _ = slice(start, None).indices(source[axis])  # within the axis, however far a start reaches
+    return _Part(node.inputs[0], axis, first)
 
 
 def _cut_further(editor: Editor, reshape: Node, part: _Part) -> bool:
