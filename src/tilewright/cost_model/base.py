@@ -18,6 +18,7 @@ from tilewright.arguments import replaceable_file
 from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.option_ranges import Range, check_ranges
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.features import Encoder
 from tilewright.space import Population
@@ -42,6 +43,8 @@ class CostModel(ABC):
 
     name: ClassVar[str]
     """What the model is called on the command line and in files."""
+    ranges: ClassVar[Mapping[str, Range]] = {}
+    """What those of its options may be that are numbers."""
 
     tasks_: tuple[str, ...] = dataclasses.field(default=(), init=False, repr=False)
     """The hashes of the tasks that it learned from, if whoever trained it says so: what it is not to be tested on."""
@@ -165,7 +168,12 @@ class CostModel(ABC):
                     f"the option {name} of the cost model {cls.name} is like {known[name]!r}, which is the default, "
                     f"got {shown(value)}"
                 )
+        check_ranges(cls.name, cls.ranges, options)
         return dict(options)
+
+    def _check_ranges(self) -> None:
+        """Before it learns: options that were set in Python are not looked at before."""
+        check_ranges(self.name, self.ranges, self.options)
 
     @abstractmethod
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
