@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
@@ -202,18 +203,19 @@ def _is_like(value: object, default: object) -> bool:
 def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
     replaced = replaceable_file("the file of the model", path)
-    partial = replaced.with_name(f"{replaced.name}.partial")
+    beside = replaced.with_name(f".{secrets.token_hex(8)}.partial")  # of this writer alone: there may be another
     try:
-        with open(partial, "wb") as file:
+        with open(beside, "xb") as file:
             np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})
-        partial.replace(replaced)
+        beside.replace(replaced)
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
         raise TilewrightError(
             f"the model could not be written to {os.fspath(path)}: {error.strerror or error}; what was there before is "
             "unchanged"
         ) from error
+    finally:
+        with suppress(OSError):  # it has its name by now
+            beside.unlink()
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
