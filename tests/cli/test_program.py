@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +82,50 @@ def test_errors_go_to_stderr_with_their_exit_code(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == "tilewright: error: no such thing\n"
+
+
+def test_what_the_system_refuses_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(_: argparse.Namespace) -> None:
+        raise OSError(24, "Too many open files", "model.npz")
+
+    monkeypatch.setattr(target_command, "run", fail)
+    assert main(["target"]) == 1
+    message = "tilewright: error: the system refuses: [Errno 24] Too many open files: 'model.npz'; check the place"
+    assert capsys.readouterr().err.startswith(message)
+
+
+LONG = "x" * 256
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["dataset", "info", LONG], "a dataset is a folder, and"),
+        (["dataset", "import", LONG, "--device", "a", "-o", "data"], "there is no such file or folder"),
+        (["dataset", "import", ".", "--device", "a", "-o", LONG], "cannot be: File name too long; name another place"),
+        (["dataset", "import", ".", "--device", "a", "-o", f"{LONG}/data"], "there is no folder"),
+        (["model", "train", "boosted-trees", "--data", LONG, "-o", "model.npz"], "a dataset is a folder, and"),
+        (["model", "train", "boosted-trees", "--data", ".", "-o", LONG], "cannot be: File name too long"),
+        (["model", "train", "boosted-trees", "--data", ".", "-o", ""], "-o is empty; name a file"),
+        (["dataset", "import", ".", "--device", "a", "-o", ""], "-o is empty; name a folder"),
+        (["records", "merge", "r.jsonl", "-o", ""], "-o is empty; name a file"),
+        (["records", "merge", "r.jsonl", "-o", "."], "-o is ., which is a folder; name a file"),
+        (["records", "merge", "r.jsonl", "-o", "/dev/full"], "which is a device or a pipe; name a file"),
+        (["records", "merge", "r.jsonl", "-o", "none/r.jsonl"], "there is no folder"),
+        (["compile", "zoo:dcgan", "-o", LONG], "cannot be: File name too long"),
+        (["compile", "zoo:dcgan", "-o", f"{LONG}/model.tw"], "there is no folder"),
+    ],
+)
+def test_names_that_cannot_be_are_wrong_usage(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
