@@ -46,9 +46,7 @@ def read_members(content: bytes, max_bytes: int) -> dict[str, NDArray[Any]]:
             raise ValueError(f"it holds {num_bytes} bytes, and at most {max_bytes} are read")
         for entry in archive.infolist():
             if entry.compress_type not in _PACKED:
-                raise ValueError(
-                    f"{shown(entry.filename)} is packed by method {entry.compress_type}, which is not read"
-                )
+                raise ValueError(f"{shown(entry.filename)} is packed by the unknown method {entry.compress_type}")
         return {entry.filename.removesuffix(_MEMBER): _array(archive.read(entry)) for entry in archive.infolist()}
 
 

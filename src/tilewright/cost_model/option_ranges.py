@@ -25,12 +25,12 @@ class Range:
     is_whole: bool = False
     is_open: bool = False
 
-    def __contains__(self, value: object) -> bool:
-        kinds = (int, np.integer) if self.is_whole else (int, float, np.integer, np.floating)
-        if isinstance(value, bool) or not isinstance(value, kinds):
+    def __contains__(self, value: Any) -> bool:
+        is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not is_number or (self.is_whole and not isinstance(value, int | np.integer)):
             return False
-        is_inside = bool(self.least <= value <= self.most) and not (self.is_open and value == self.least)
-        return is_inside and (value == 0 or abs(value) >= _TINY)
+        is_inside = self.least <= value <= self.most and not (self.is_open and value == self.least)
+        return bool(is_inside and (value == 0 or abs(value) >= _TINY))
 
     def __str__(self) -> str:
         """

@@ -44,8 +44,8 @@ class Lstm(NeuralModel):
         super()._check_training(examples)
         if (num_rows := self._exported_rows(examples)) > MAX_ROWS:
             raise UsageError(
-                f"the cost model {self.name} reads programs of up to {MAX_ROWS} primitives one after the other, and the "
-                f"longest has {num_rows} with what it is filled up by; set length, at which they are cut"
+                f"the cost model {self.name} reads programs of up to {MAX_ROWS} primitives one after the other, and "
+                f"the longest has {num_rows} with what it is filled up by; set length, at which they are cut"
             )
 
     def _exported_rows(self, examples: Examples) -> int:

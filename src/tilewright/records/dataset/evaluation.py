@@ -92,8 +92,8 @@ class EvaluationData:
                 networks += _of_networks(corpus, device, chosen, kept)
         if not chosen and not networks and corpus.sources:
             raise UsageError(
-                "models are rated on networks, and the datasets name none; restore the folder networks of the dataset, or "
-                "collect again, which measures nothing that is there"
+                "models are rated on networks, and the datasets name none; restore the folder networks of the dataset, "
+                "or collect again, which measures nothing that is there"
             )
         if not networks:
             where = "any device" if devices is None else " or ".join(devices)
