@@ -12,7 +12,6 @@ import numpy as np
 from tilewright.errors import UsageError
 from tilewright.target import MAX_THREADS
 
-
 _TINY = 1e-30  # numbers closer to 0 are none that a float32 can be
 
 

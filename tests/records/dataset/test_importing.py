@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import json
 import lzma
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,36 @@ def test_an_interrupt_keeps_what_was_read(data: Path, tmp_path: Path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         imported(data, "v100", *(ansor_line([n, 1]) for n in range(1, 20)))
     assert len(read_folder(data)) == 8
+
+
+@pytest.mark.parametrize("place", ["_numbers", "_times", "_errors"])
+def test_an_interrupt_in_the_middle_of_a_program_costs_that_alone(
+    place: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tilewright.records.dataset import importing
+
+    class Interrupting(array):  # type: ignore[type-arg]
+        def _check(self) -> None:
+            if len(self) >= (5 * 8 if place == "_numbers" else 5):
+                raise KeyboardInterrupt
+
+        def extend(self, values: Any) -> None:
+            self._check()
+            super().extend(values)
+
+        def append(self, value: Any) -> None:
+            self._check()
+            super().append(value)
+
+    class Rows(importing._Rows):
+        def __init__(self) -> None:
+            super().__init__()
+            setattr(self, place, Interrupting(getattr(self, place).typecode))
+
+    monkeypatch.setattr(importing, "_Rows", Rows)
+    with pytest.raises(KeyboardInterrupt):
+        imported(data, "v100", *(ansor_line([n, 1]) for n in range(1, 20)), ansor_line([2], key='["other", 1]'))
+    assert 4 <= len(read_folder(data)) <= 5
 
 
 def test_a_device_has_programs_of_one_tool(data: Path) -> None:

@@ -138,7 +138,7 @@ class _Importer:
         for digest, forms in self._waiting.items():
             assert device is not None, "programs have one"
             before = self._folder.logged(device, digest)
-            after = before.joined([rows.as_form(form) for form, rows in forms.items()])
+            after = before.joined([found for form, rows in forms.items() if len(found := rows.as_form(form))])
             if len(after) > len(before):
                 after.write(self._folder.log_part(device, digest).path, digest)
             self.found.num_added += len(after) - len(before)
@@ -160,11 +160,10 @@ class _Rows:
         self._errors.append(program.error_number)
 
     def as_form(self, form: Form) -> LoggedForm:
-        numbers = np.array(self._numbers, np.int64)
-        num = len(self._times)
-        return LoggedForm(
-            form, numbers.reshape(num, -1 if num else 0), np.array(self._times), np.array(self._errors, np.int64)
-        )
+        """All of them; without the last one where an interrupt came before all of it was here."""
+        num, width = len(self._errors), sum(count for _, _, count in form)
+        numbers = np.array(self._numbers[: num * width], np.int64).reshape(num, width)
+        return LoggedForm(form, numbers, np.array(self._times[:num]), np.array(self._errors, np.int64))
 
 
 def _parse(line: bytes) -> tuple[str, LoggedProgram]:
