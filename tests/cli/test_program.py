@@ -144,19 +144,16 @@ def test_an_interrupt_before_a_subcommand_runs_exits_with_130(monkeypatch: pytes
     assert main(["target"]) == 130
 
 
-@pytest.mark.parametrize(
-    "interrupt", ["exec('raise KeyboardInterrupt')", "exec(compile('raise KeyboardInterrupt', '', 'exec'))"]
-)
-def test_an_interrupt_in_an_import_is_the_exit_code_and_no_signal(interrupt: str) -> None:
-    """As in that of a module with dataclasses: those are made by evaluating a text."""
-    program = f"""
-import sys
-from tilewright.cli import main, target
-
-target.run = lambda arguments: {interrupt}
-sys.exit(main(["target"]))
-"""
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 130
+def test_an_interrupt_in_an_import_is_the_exit_code_and_no_signal(tmp_path: Path) -> None:
+    """As in that of a module with dataclasses: those are made by evaluating a text. So it is with python -m alone."""
+    (tmp_path / "interrupted.py").write_text(
+        "import sys\n"
+        "from tilewright.cli import main, target\n"
+        "target.run = lambda _: exec('raise KeyboardInterrupt')\n"
+        "sys.exit(main(['target']))\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, check=False)
+    assert done.returncode == 130
 
 
 def test_the_package_runs_as_a_module() -> None:

@@ -26,7 +26,7 @@ def _forget_interrupt() -> None:
     """Let Python end with the exit code that it is told.
 
     An interrupt in the middle of a text that Python evaluates, as each dataclass has one when it is imported, counts as
-    one that nobody handles, even if somebody does further up: Python would end itself by the signal. The next text that
-    is evaluated makes it forget that.
+    one that nobody handles, even if somebody does further up: `python -m` would end itself by the signal. The next text
+    that is evaluated makes it forget that.
     """
     eval("None")
