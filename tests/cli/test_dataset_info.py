@@ -66,6 +66,15 @@ def test_a_file_without_records_is_a_failure(capsys: pytest.CaptureFixture[str])
     assert "no line is a record" in err
 
 
+def test_a_second_latency_of_a_failure_is_no_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = write_sample(Path("data"))
+    part = sample.part(HASWELL, GEMM, "warm")
+    sample.programs(HASWELL, part).with_again([0, 4], [1.1e-3, 2e-3]).write(part.path, GEMM, "warm")
+    assert main(["dataset", "info", "data", "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert [device["noise"] and device["noise"]["num_programs"] for device in found["devices"]] == [None, 1]
+
+
 def test_info_shows_devices_networks_and_noise(capsys: pytest.CaptureFixture[str]) -> None:
     sample = write_sample(Path("data"))
     part = sample.part(HASWELL, GEMM, "warm")

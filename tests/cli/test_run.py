@@ -97,6 +97,34 @@ def test_an_archive_that_cannot_be_unpacked_is_refused(flags: int, packing: int,
         arrays.read_npz(str(path))
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': (",
+        "{'descr': (), 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999999999), }",
+        "  x\n y",
+        "-" * 9000,
+    ],
+)
+def test_an_array_whose_header_is_no_header_is_refused(header: str, tmp_path: Path) -> None:
+    line = f"{header}\n".encode()
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("input.npy", b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line)
+    with pytest.raises(UsageError, match="x.npz is not a file of plain arrays by name"):
+        arrays.read_npz(str(tmp_path / "x.npz"))
+
+
+def test_an_archive_that_is_packed_by_lzma_and_broken_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("input.npy", bytes(1000))
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    content[50:60] = b"\xff" * 10
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(UsageError, match="x.npz is not a file of plain arrays by name"):
+        arrays.read_npz(str(tmp_path / "x.npz"))
+
+
 def test_an_array_that_claims_more_than_memory_is_refused(tmp_path: Path) -> None:
     member = io.BytesIO()
     np.lib.format.write_array_header_1_0(member, {"descr": "<f8", "fortran_order": False, "shape": (2**55,)})

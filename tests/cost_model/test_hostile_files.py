@@ -187,6 +187,11 @@ def set_features(learner: Any) -> None:
         set_in("split_indices", [10**6] * 7),
         set_in("split_type", [1] * 7),
         set_in("tree_param", {"num_nodes": "0", "size_leaf_vector": "1"}),
+        set_in("tree_param", {"num_nodes": "7", "size_leaf_vector": "-1"}),
+        set_in("parents", [10**15] * 7),
+        set_in("parents", [-(10**9)] * 7),
+        set_in("parents", [0.5] * 7),
+        set_in("parents", []),
         set_outcome,
         set_classes,
         set_features,
@@ -220,6 +225,54 @@ def test_an_array_that_claims_to_be_larger_than_it_is_is_refused(tmp_path: Path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("header.npy", b"\x93NUMPY\x01\x00" + content.getvalue())
     refuse(path)
+
+
+@pytest.mark.parametrize("text", ["{'descr': (", "{'descr': (), 'fortran_order': False, 'shape': (1,), }", "-" * 9000])
+def test_an_array_whose_header_is_no_header_is_refused(saved: bytes, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    path.write_bytes(saved)
+    line = f"{text}\n".encode()
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("more.npy", b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line)
+    refuse(path, "an array says its type, order and shape")
+
+
+@pytest.mark.parametrize("packed", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_an_archive_that_numpy_would_not_write_is_refused(packed: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    with zipfile.ZipFile(path, "w", packed) as archive:
+        archive.writestr("header.npy", bytes(100))
+    refuse(path, f"'header.npy' is packed by the unknown method {packed}")
+
+
+def test_two_writers_at_once_leave_a_whole_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second begins and ends while the first is in the middle of its file."""
+    path = tmp_path / "model.npz"
+    savez = np.savez
+
+    def interrupted_by_another(file: Any, **arrays: Any) -> None:
+        monkeypatch.setattr(np, "savez", savez)
+        file.write(b"a beginning")
+        BoostedTrees(seed=2).save(path)
+        file.seek(0)
+        savez(file, **arrays)
+
+    monkeypatch.setattr(np, "savez", interrupted_by_another)
+    BoostedTrees(seed=1).save(path)
+    assert load(path).options["seed"] == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupt_leaves_nothing_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model.npz.partial").write_text("of somebody else")
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        BoostedTrees().save(tmp_path / "model.npz")
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["of somebody else"]
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import tilewright.cost_model
 from tilewright import TilewrightError, UsageError
 from tilewright.cost_model import BoostedTrees, RandomModel, ResidualModel, create, default, find, load, names, shipped
 from tilewright.cost_model.array_file import text_array
+from tilewright.testing.cost_model_checks import sum_structured_examples
 
 
 @pytest.mark.parametrize("name", names())
@@ -138,6 +139,7 @@ def test_options_stand_behind_the_name() -> None:
         ("boosted-trees:seed=1,seed=2", "gives seed twice"),
         ("boosted-trees:leaves=2", "the options of the cost model boosted-trees are features, .*; got leaves"),
         ("boosted-trees:num_trees=many", "the option num_trees of the cost model boosted-trees is like 40"),
+        ("boosted-trees:num_trees=" + "[" * 100_000, "the option num_trees of the cost model boosted-trees is like 40"),
         ("boosted-trees:features=magic", "an encoder is one of"),
         ("trees:num_trees=2", "cost_model is 'trees:num_trees=2'; it must be one of"),
     ],
@@ -145,3 +147,40 @@ def test_options_stand_behind_the_name() -> None:
 def test_options_that_are_none_are_refused(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         find(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("boosted-trees:learning_rate=-1", "learning_rate .* a number above 0 and up to 1000.0, got -1"),
+        ("boosted-trees:learning_rate=NaN", "got nan"),
+        ("boosted-trees:l2=Infinity", "got inf"),
+        (f"boosted-trees:l2={10**400}", "a number from 0 to 1e.30, got 1000"),
+        ("boosted-trees:learning_rate=1e-320", "got 1e-320"),
+        ("boosted-trees:num_trees=0", "num_trees .* a whole number from 1 to 2147483647, got 0"),
+        ("boosted-trees:max_depth=0", "max_depth .* from 1 to 64, got 0"),
+        ("boosted-trees:max_bins=1", "max_bins .* from 2"),
+        ("boosted-trees:num_threads=100000", "num_threads .* from 1 to 512"),
+        (f"boosted-trees:seed={2**63}", "seed .* from 0 to"),
+        ("factor-trees:row_share=1.5", "row_share .* a number above 0 and up to 1, got 1.5"),
+        ("factor-trees:grades=1000", "grades .* up to 64, got 1000"),
+        ("tlp:length=99999999999999999999999", "length is a number of 77 bits; it must be below"),
+        ("tlp-published:num_parameters=100000", "num_parameters is 100000; it must be at most 65536"),
+        ("mlp:epochs=0", "epochs is 0; it must be at least 1"),
+        ("random:seed=-1", "seed .* got -1"),
+        ("residual:num_folds=0", "num_folds .* a whole number from 2"),
+        ("residual:least_label=0", "least_label .* a number above 0"),
+        ('ensemble:members=["boosted-trees:seed=-1"]', "seed of the cost model boosted-trees"),
+        (f"ensemble:seed={2**60}", "seed of the cost model ensemble"),
+    ],
+)
+def test_numbers_that_no_library_takes_are_refused(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        find(text)
+
+
+def test_numbers_that_are_set_in_python_are_looked_at_before_learning() -> None:
+    examples = sum_structured_examples(20)
+    with pytest.raises(UsageError, match="the option learning_rate of the cost model boosted-trees"):
+        BoostedTrees(learning_rate=-1.0).fit_examples(examples)
+    BoostedTrees(seed=np.int64(3), num_trees=2).fit_examples(examples)  # type: ignore[arg-type]

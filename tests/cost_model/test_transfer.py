@@ -123,6 +123,15 @@ def test_the_file_holds_both_models(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predict(population), model.predict(population))
 
 
+@pytest.mark.parametrize("shares", [(np.nan, 0.5), (1.0, np.inf)])
+def test_a_file_whose_scores_would_be_no_numbers_is_refused(shares: tuple[float, float], tmp_path: Path) -> None:
+    model = ResidualModel()
+    model.slope_, model.share_ = shares
+    model.save(tmp_path / "model.npz")
+    with pytest.raises(UsageError, match="scores are multiplied by finite numbers"):
+        load(tmp_path / "model.npz")
+
+
 def test_a_global_model_that_knows_nothing_is_refused() -> None:
     model = ResidualModel(global_model="boosted-trees")
     assert not model.is_fitted

@@ -143,7 +143,7 @@ def test_options_are_part_of_what_an_encoder_is() -> None:
     assert PrimitiveEncoder() != PublishedPrimitiveEncoder()
 
 
-@pytest.mark.parametrize("length", [0, -1, 2.5, True, "25"])
+@pytest.mark.parametrize("length", [0, -1, 2.5, True, "25", 10_001, 10**23])
 def test_a_length_that_is_none_is_refused(length: object) -> None:
     with pytest.raises(UsageError, match="length of an encoder of primitives is a whole number of at least 1"):
         PrimitiveEncoder(length=length)  # type: ignore[arg-type]

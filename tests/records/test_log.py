@@ -205,5 +205,7 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         RecordLog(tmp_path / "no_such_folder" / "r.jsonl").read()  # before anything is measured
     with pytest.raises(TilewrightError, match="no_such_folder/r.jsonl cannot be used: No such file or directory"):
         RecordLog(tmp_path / "no_such_folder" / "r.jsonl").append(record())
+    with pytest.raises(TilewrightError, match="cannot be used: File name too long"):
+        RecordLog(tmp_path / ("r" * 256)).read()
     with pytest.raises(TilewrightError, match="cannot be used: Is a directory"):
         RecordLog(tmp_path).append(record())

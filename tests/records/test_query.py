@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,25 @@ def test_a_file_that_is_reached_by_a_link_is_changed_where_it_is(tmp_path: Path)
     assert link.is_symlink()
     assert [r.latency_s for r in RecordLog(path).read()] == [1e-3, 3e-3]
     assert [p.name for p in (tmp_path / "folder").iterdir()] == ["link"]
+
+
+def test_an_interrupt_leaves_the_file_as_it_was_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"{'r' * 249}.jsonl"  # as long as a name may be
+    RecordLog(path).extend([record(latency_s=2e-3), record(latency_s=1e-3)])
+    before = path.read_bytes()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        prune(path, 1)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    monkeypatch.undo()
+    assert prune(path, 1) == (2, 1)
 
 
 def test_thinning_out_needs_a_file_and_a_number(tmp_path: Path) -> None:

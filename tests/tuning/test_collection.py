@@ -106,6 +106,13 @@ def test_the_same_command_measures_nothing_and_more_programs_add_to_those_that_a
     assert run(workload("small", SMALL), programs=5).num_measured == 0
 
 
+def test_a_copy_of_a_part_that_somebody_called_otherwise_is_passed_over(run: Run) -> None:
+    run(workload("small", SMALL))
+    (part,) = (run.folder / "devices" / "haswell-2t").glob("*.npz")
+    part.with_name(part.name.replace(".warm.", ".warm.old.")).write_bytes(part.read_bytes())
+    assert run(workload("small", SMALL)).num_measured == 0
+
+
 def test_a_task_of_two_networks_is_measured_once_and_both_know_it(run: Run) -> None:
     run(network("a", dense(), SMALL, weight=3), network("b", dense("V")))
     assert len(run.measurer.traces) == 40

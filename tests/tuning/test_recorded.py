@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tilewright.cost_model import BoostedTrees, Dataset
 from tilewright.measure import OK, RUN_ERROR
 from tilewright.records import Record, RecordLog, names_of, read_records, read_tasks
+from tilewright.schedule import Trace
 from tilewright.space import SpaceOptions, derive
 from tilewright.target import Target
 from tilewright.te import Task
@@ -48,6 +51,20 @@ def write(path: Path) -> list[Record]:
         log.extend(records, task)
         written += records
     return written
+
+
+def test_records_of_a_target_that_is_none_are_set_aside(tmp_path: Path) -> None:
+    log = RecordLog(tmp_path / "other.jsonl")
+    log.extend([record(GEMM, 0), replace(record(GEMM, 1), target="zx81"), record(GEMM, 2)], GEMM)
+    with pytest.warns(UserWarning, match="other.jsonl:4: the record is set aside, .*: a target"):
+        assert len(read_dataset(log.path)) == 2
+
+
+def test_a_program_whose_numbers_are_too_large_for_any_loop_is_left_out(tmp_path: Path) -> None:
+    log = RecordLog(tmp_path / "other.jsonl")
+    huge = Trace.from_json([{"step": "split", "stage": "C", "arguments": ["i", [10**30]]}])
+    log.extend([record(GEMM, 0), replace(record(GEMM, 1), trace=huge)], GEMM)
+    assert len(read_dataset(log.path)) == 1
 
 
 def test_all_programs_of_the_file_are_found_with_their_device_and_context(tmp_path: Path) -> None:

@@ -14,6 +14,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from tilewright.cli import program
 
-        return program.main(argv)
+        exit_code = program.main(argv)
     except KeyboardInterrupt:
-        return _EXIT_INTERRUPTED
+        exit_code = _EXIT_INTERRUPTED
+    if exit_code == _EXIT_INTERRUPTED:
+        _forget_interrupt()
+    return exit_code
+
+
+def _forget_interrupt() -> None:
+    """Let Python end with the exit code that it is told.
+
+    An interrupt in the middle of a text that Python evaluates, as each dataclass has one when it is imported, counts as
+    one that nobody handles, even if somebody does further up: `python -m` would end itself by the signal. The next text
+    that is evaluated makes it forget that.
+    """
+    eval("None")

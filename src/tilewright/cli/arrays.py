@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import lzma
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -12,7 +15,10 @@ from typing import Any
 from tilewright.errors import TilewrightError, UsageError
 
 # What reading a file raises that is broken, packed in a way that is not known, encrypted, or claims more than memory.
-_NO_ARRAYS = (ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError)
+_BROKEN_ARCHIVE = (EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, RuntimeError, MemoryError)
+# NumPy has Python's parser read what an array says of itself.
+_BROKEN_HEADER = (ValueError, TypeError, LookupError, ArithmeticError, SyntaxError, tokenize.TokenError)
+_NO_ARRAYS = (*_BROKEN_ARCHIVE, *_BROKEN_HEADER)
 
 
 def read_npz(path: str) -> dict[str, Any]:

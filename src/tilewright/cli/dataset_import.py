@@ -62,12 +62,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _files(log: str) -> list[Path]:
     path = Path(log)
-    if path.is_dir():
+    if os.path.isdir(path):
         found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
         if not found:
             raise UsageError(f"LOG is the folder {log}, which has no file that ends in {', '.join(_SUFFIXES)}")
         return found
-    if not path.exists():
+    if not os.path.exists(path):
         raise UsageError(f"LOG is {log!r}, and there is no such file or folder")
     if not os.access(path, os.R_OK):
         raise UsageError(f"LOG is {log!r}, which must not be read")

@@ -68,11 +68,15 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run(arguments: argparse.Namespace) -> None:
     """Train, save, and print what was learned from."""
+    from tilewright.cost_model.neural import NeuralModel
     from tilewright.records.dataset import Corpus, Split
 
     check_place("-o", arguments.output)
     model = make(arguments.model, arguments.option, arguments.seed, arguments.device if arguments.labels else None)
     check_trainable(model)
+    checkpoint = f"{arguments.output}{_CHECKPOINT}"
+    if isinstance(model, NeuralModel):
+        check_place("-o", checkpoint)
     corpus = Corpus.open(arguments.data)
     split = Split(
         hold_out=parse_hold_out(arguments.hold_out, names_of(corpus)),
@@ -84,7 +88,6 @@ def run(arguments: argparse.Namespace) -> None:
         seed=arguments.seed,
     )
     dataset = split.training(corpus)
-    checkpoint = f"{arguments.output}{_CHECKPOINT}"
     begun_s = time.monotonic()
     try:
         train_shown(model, dataset, checkpoint)
@@ -92,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(_interrupted(checkpoint), file=sys.stderr)
         raise
     model.save(arguments.output)
-    with suppress(FileNotFoundError):
+    with suppress(OSError):  # of a model that is no network there is none
         os.unlink(checkpoint)
     print(summary(model, dataset, len(split.held_out(corpus)), time.monotonic() - begun_s, arguments.output))
 

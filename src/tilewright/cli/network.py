@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.arguments import replaceable_file
@@ -53,11 +52,19 @@ def check_model(text: str) -> None:
 
 def check_place(option: str, path: str, *, is_folder: bool = False) -> None:
     """Before long work: that its result can be written to the path in the end."""
-    folder = Path(os.path.realpath(path)).parent
-    if not folder.is_dir():
+    if not path:
+        raise UsageError(f"{option} is empty; name a {'folder' if is_folder else 'file'}")
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
         raise UsageError(f"{option} is {path}, but there is no folder {folder}; make it first")
     if not os.access(folder, os.W_OK):
         raise UsageError(f"{option} is {path}, but the folder {folder} must not be written to; name another place")
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # such as a name that is too long
+        raise UsageError(f"{option} is {path}, which cannot be: {error.strerror}; name another place") from error
     if not is_folder:
         replaceable_file(option, path)
     if is_folder and os.path.exists(path) and not os.path.isdir(path):

@@ -40,6 +40,8 @@ def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         return _report(parser, error, EXIT_USAGE)
     except TilewrightError as error:
         return _report(parser, error, EXIT_FAILED)
+    except OSError as error:  # of a place where nobody expects it: a disk that fails, no file descriptors left
+        return _report(parser, f"the system refuses: {error}; check the place, and whether it is full", EXIT_FAILED)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return EXIT_OK

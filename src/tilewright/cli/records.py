@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewright.cli.network import check_place
 from tilewright.cli.table import one_line, table
 from tilewright.errors import TilewrightError
 
@@ -98,6 +99,7 @@ def run_tasks(arguments: argparse.Namespace) -> None:
 def run_merge(arguments: argparse.Namespace) -> None:
     from tilewright.records import merge
 
+    check_place("-o", arguments.output)
     print(f"{arguments.output}: {merge(arguments.files, arguments.output)} records")
 
 

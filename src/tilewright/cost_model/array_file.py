@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -24,7 +25,15 @@ A RuntimeError is an archive that is encrypted or packed in a way that is not kn
 """
 
 _MEMBER = ".npy"
-_KINDS = "iufb"
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # all that NumPy writes
+_TYPES = frozenset(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
+_BEFORE_HEADER = 10
+"""Bytes of a .npy of version 1.0: what it is, its version, and how long its header is."""
+# As NumPy writes it. Its own reader asks Python's parser, which fails in a dozen ways where it is anything else.
+_ARRAY_HEADER = re.compile(
+    r"\{'descr': '([^'\\]{1,32})', 'fortran_order': (True|False), "
+    r"'shape': \(((?:-?[0-9]{1,19}, ?)*(?:-?[0-9]{1,19})?)\), \} *\n"
+)
 _MAX_NAME = 256
 """Characters of a name: more than any column or device has."""
 
@@ -35,21 +44,28 @@ def read_members(content: bytes, max_bytes: int) -> dict[str, NDArray[Any]]:
         num_bytes = sum(entry.file_size for entry in archive.infolist())
         if num_bytes > max_bytes:
             raise ValueError(f"it holds {num_bytes} bytes, and at most {max_bytes} are read")
+        for entry in archive.infolist():
+            if entry.compress_type not in _PACKED:
+                raise ValueError(f"{shown(entry.filename)} is packed by the unknown method {entry.compress_type}")
         return {entry.filename.removesuffix(_MEMBER): _array(archive.read(entry)) for entry in archive.infolist()}
 
 
 def _array(content: bytes) -> NDArray[Any]:
     """A .npy of numbers, whose size is what it says it is."""
-    file = io.BytesIO(content)
-    version = np.lib.format.read_magic(file)
+    version = np.lib.format.read_magic(io.BytesIO(content))
     if version != (1, 0):
         raise ValueError(f"arrays are of version 1.0, got {version}")
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype.kind not in _KINDS or dtype.hasobject:
-        raise ValueError(f"arrays hold numbers, got {dtype}")
-    if math.prod(shape) * dtype.itemsize != len(content) - file.tell():
-        raise ValueError(f"an array of shape {shape} and type {dtype} has {len(content) - file.tell()} bytes")
-    return np.frombuffer(content, dtype, offset=file.tell()).reshape(shape, order="F" if is_fortran else "C")
+    begin = _BEFORE_HEADER + int.from_bytes(content[_BEFORE_HEADER - 2 : _BEFORE_HEADER], "little")
+    header = content[_BEFORE_HEADER:begin].decode("latin-1")
+    found = _ARRAY_HEADER.fullmatch(header)
+    if found is None:
+        raise ValueError(f"an array says its type, order and shape, got {shown(header)}")
+    if found[1][0] not in "<>|" or found[1][1:] not in _TYPES:
+        raise ValueError(f"arrays hold numbers, got {found[1]}")
+    dtype, shape = np.dtype(found[1]), tuple(int(size) for size in found[3].split(",") if size.strip())
+    if math.prod(shape) * dtype.itemsize != len(content) - begin:
+        raise ValueError(f"an array of shape {shape} and type {dtype} has {len(content) - begin} bytes")
+    return np.frombuffer(content, dtype, offset=begin).reshape(shape, order="F" if found[2] == "True" else "C")
 
 
 def text_array(text: str) -> NDArray[np.uint8]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,6 +19,7 @@ from tilewright.arguments import replaceable_file
 from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.option_ranges import Range, check_ranges
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.features import Encoder
 from tilewright.space import Population
@@ -42,6 +44,8 @@ class CostModel(ABC):
 
     name: ClassVar[str]
     """What the model is called on the command line and in files."""
+    ranges: ClassVar[Mapping[str, Range]] = {}
+    """What those of its options may be that are numbers."""
 
     tasks_: tuple[str, ...] = dataclasses.field(default=(), init=False, repr=False)
     """The hashes of the tasks that it learned from, if whoever trained it says so: what it is not to be tested on."""
@@ -165,7 +169,12 @@ class CostModel(ABC):
                     f"the option {name} of the cost model {cls.name} is like {known[name]!r}, which is the default, "
                     f"got {shown(value)}"
                 )
+        check_ranges(cls.name, cls.ranges, options)
         return dict(options)
+
+    def _check_ranges(self) -> None:
+        """Before it learns: options that were set in Python are not looked at before."""
+        check_ranges(self.name, self.ranges, self.options)
 
     @abstractmethod
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -194,18 +203,19 @@ def _is_like(value: object, default: object) -> bool:
 def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
     replaced = replaceable_file("the file of the model", path)
-    partial = replaced.with_name(f"{replaced.name}.partial")
+    beside = replaced.with_name(f".{secrets.token_hex(8)}.partial")  # of this writer alone: there may be another
     try:
-        with open(partial, "wb") as file:
+        with open(beside, "xb") as file:
             np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})
-        partial.replace(replaced)
+        beside.replace(replaced)
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
         raise TilewrightError(
             f"the model could not be written to {os.fspath(path)}: {error.strerror or error}; what was there before is "
             "unchanged"
         ) from error
+    finally:
+        with suppress(OSError):  # it has its name by now
+            beside.unlink()
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -17,6 +17,7 @@ from tilewright.cost_model.analytical import score_of
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.forest import NAMES, Forest
+from tilewright.cost_model.option_ranges import COUNTS, PART, TREES, Range
 from tilewright.cost_model.tree_objectives import (
     ProgramObjective,
     RankInLists,
@@ -48,6 +49,14 @@ class BoostedTrees(CostModel):
     """
 
     name: ClassVar[str] = "boosted-trees"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **TREES,
+        "num_trees": COUNTS,
+        "num_update_trees": COUNTS,
+        "min_weight": PART,
+        "refit_growth": Range(1, 1e30),
+        "max_update_programs": COUNTS,
+    }
 
     features: str = StatementEncoder.name
     """The name of the encoder that they read, such as loop-context, curves or knobs. With "+hardware" each row also has
@@ -138,6 +147,7 @@ class BoostedTrees(CostModel):
         return np.concatenate([np.sort(older), np.arange(num_older, num_programs)])
 
     def _check(self, examples: Examples) -> None:
+        self._check_ranges()
         if self.objective not in OBJECTIVES:
             raise UsageError(f"objective of boosted trees is one of {', '.join(OBJECTIVES)}, got {self.objective!r}")
         if self.residual and self.features != StatementEncoder.name:

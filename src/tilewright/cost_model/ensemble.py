@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.factor_trees import FactorTrees
+from tilewright.cost_model.option_ranges import THREADS, Range
 from tilewright.cost_model.views import View, joined_encoder
 from tilewright.errors import UsageError
 from tilewright.features import Encoder
@@ -36,6 +37,10 @@ class Ensemble(CostModel):
     """
 
     name: ClassVar[str] = "ensemble"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "num_threads": THREADS,
+        "seed": Range(0, 2**63 // _MOST_MEMBERS - 1, is_whole=True),
+    }
 
     members: list[str] = field(default_factory=lambda: list(MEMBERS))
     """Names of models, with options behind them if there are any, as in "boosted-trees:objective=rank"."""

@@ -14,6 +14,7 @@ from tilewright.cost_model.array_file import names_array, names_of
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.forest import NAMES, NUMBERS, Forest, checked_columns, numbers_of
+from tilewright.cost_model.option_ranges import COUNTS, PART, POSITIVE, SHARE, TREES, Range
 from tilewright.cost_model.tree_objectives import Derivatives, ProgramObjective, RankInLists, StatementObjective
 from tilewright.errors import UsageError
 from tilewright.features import (
@@ -66,6 +67,17 @@ class FactorTrees(CostModel):
 
     name: ClassVar[str] = "factor-trees"
     encoder: ClassVar[Encoder] = _ENCODER
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **TREES,
+        "num_rounds": COUNTS,
+        "trees_in_round": COUNTS,
+        "row_share": PART,
+        "column_share": PART,
+        "sharpness": POSITIVE,
+        "grades": Range(0, 64, is_open=True),
+        "num_partners": COUNTS,
+        "trust": SHARE,
+    }
 
     num_rounds: int = 60
     trees_in_round: int = 2
@@ -99,6 +111,7 @@ class FactorTrees(CostModel):
     def fit_examples(self, examples: Examples) -> None:
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
+        self._check_ranges()
         statements = _Statements.of_examples(examples)
         rank = RankInLists(self.grades * examples.labels, examples.tasks, self.seed, self.num_partners)
         objective = _of_factors(rank, statements, len(examples), self.sharpness)

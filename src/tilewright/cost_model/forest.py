@@ -51,7 +51,11 @@ class Forest:
 
         matrix = xgboost.DMatrix(rows[:, self.columns], nthread=parameters["nthread"])
         settings = {"tree_method": "hist", "base_score": 0.0, "verbosity": 0} | dict(parameters)
-        booster = xgboost.train(settings, matrix, num_trees, obj=objective, xgb_model=self.booster)
+        try:
+            booster = xgboost.train(settings, matrix, num_trees, obj=objective, xgb_model=self.booster)
+        except xgboost.core.XGBoostError as error:
+            reason = str(error).splitlines()[0]
+            raise UsageError(f"xgboost makes no trees of these options: {reason}; choose others") from error
         return Forest(self.columns, self.num_features, booster)
 
     def score(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:

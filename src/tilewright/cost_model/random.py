@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.option_ranges import SEEDS, Range
 from tilewright.features import ChoicesEncoder, Encoder
 
 
@@ -24,6 +25,7 @@ class RandomModel(CostModel):
 
     name: ClassVar[str] = "random"
     encoder: ClassVar[Encoder] = ChoicesEncoder()
+    ranges: ClassVar[Mapping[str, Range]] = {"seed": SEEDS}
 
     seed: int = 0
 

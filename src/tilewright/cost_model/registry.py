@@ -149,7 +149,7 @@ def parse_options(given: Sequence[str], what: str = "an option of a cost model")
             raise UsageError(f"{what} gives {key} twice; give it once")
         try:
             options[key] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             options[key] = value
     return options
 

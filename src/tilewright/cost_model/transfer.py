@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
+from tilewright.cost_model.option_ranges import NOT_NEGATIVE, PART, SEEDS, Range
 from tilewright.cost_model.views import View, joined_encoder
 from tilewright.errors import UsageError
 from tilewright.features import Encoder, HardwareEncoder
@@ -42,6 +43,13 @@ class ResidualModel(CostModel):
     """
 
     name: ClassVar[str] = "residual"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "least_label": PART,
+        "prior_programs": NOT_NEGATIVE,
+        "num_folds": Range(2, 1000, is_whole=True),
+        "others_weight": NOT_NEGATIVE,
+        "seed": SEEDS,
+    }
 
     global_model: str = "analytical"
     global_options: dict[str, Any] = field(default_factory=dict)
@@ -131,6 +139,7 @@ class ResidualModel(CostModel):
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         self._check_fitted()
+        self._check_ranges()
         self._check_columns(examples.num_features)
         own = View.of(self.base.encoder, self.encoder).examples(examples)
         known = self.base.score_examples(own)
@@ -248,6 +257,8 @@ class ResidualModel(CostModel):
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.base._restore(_of(_GLOBAL, arrays))
         self.slope_, self.share_ = map(float, arrays["shares"])
+        if not np.isfinite([self.slope_, self.share_]).all():
+            raise ValueError(f"scores are multiplied by finite numbers, got {self.slope_} and {self.share_}")
         local = _of(_LOCAL, arrays)
         if local:
             self.local_ = self._new_local()

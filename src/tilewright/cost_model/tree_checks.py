@@ -8,7 +8,10 @@ from reprlib import repr as shown
 from typing import Any
 
 _NO_CHILD = -1
-_ARRAYS = ("left_children", "right_children", "split_indices", "split_conditions", "split_type", "default_left")
+_NO_PARENT = 2**31 - 1
+_ARRAYS = (
+    "left_children", "right_children", "parents", "split_indices", "split_conditions", "split_type", "default_left",
+)  # fmt: skip
 
 
 def check_trees(content: bytes, num_columns: int) -> None:
@@ -33,10 +36,12 @@ def _check_tree(tree: dict[str, Any], num_columns: int) -> None:
     for name in _ARRAYS:
         if not isinstance(tree[name], list) or len(tree[name]) != num_nodes or num_nodes < 1:
             raise ValueError(f"a tree of {num_nodes} nodes has as many {name}, got {shown(tree[name])}")
-    if int(tree["tree_param"]["size_leaf_vector"]) > 1 or any(tree["split_type"]) or tree["categories"]:
+    if int(tree["tree_param"]["size_leaf_vector"]) not in (0, 1) or any(tree["split_type"]) or tree["categories"]:
         raise ValueError("trees compare numbers and give one, and these do something else")
     if not all(type(column) is int and 0 <= column < num_columns for column in tree["split_indices"]):
         raise ValueError(f"trees ask for one of {num_columns} columns, got {shown(tree['split_indices'])}")
+    if not all(type(node) is int and (0 <= node < num_nodes or node == _NO_PARENT) for node in tree["parents"]):
+        raise ValueError(f"a node has one of {num_nodes} as its parent, or none, got {shown(tree['parents'])}")
     _check_children(tree["left_children"], tree["right_children"])
 
 

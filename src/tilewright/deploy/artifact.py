@@ -143,7 +143,7 @@ def _write_atomically(path: Path, pieces: Iterable[Buffer]) -> None:
 @contextlib.contextmanager
 def _file_beside(path: Path) -> Iterator[tuple[int, str]]:
     """A new file in the same folder, which is removed unless it is given another name."""
-    name = os.path.join(path.parent, f".{path.name}.{secrets.token_hex(8)}")
+    name = os.path.join(path.parent, f".{secrets.token_hex(8)}.partial")  # short, whatever its name is
     number = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         yield number, name

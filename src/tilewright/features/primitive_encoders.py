@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ KINDS = (*STEPS, *ANSOR_STEPS, *AUTOTVM_KNOBS, OTHER)
 NUM_TOKENS = 4096
 """Tokens of names are below this; 0 is no name."""
 
+_MOST = 10_000  # primitives that a program may have, or numbers of one; all are memory
 _SALT = b"6"  # with it, the names that most programs use have tokens of their own
 _KIND_COLUMNS = {kind: f"is_{kind}" for kind in KINDS}
 
@@ -172,8 +174,8 @@ def _scaled(number: Extent) -> Cell:
 def _check_sizes(options: dict[str, Any]) -> None:
     for name, value in options.items():
         least = 1 if name == "length" else 0
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
             raise UsageError(
-                f"{name} of an encoder of primitives is a whole number of at least {least}, got {value!r}; "
-                f"leave it out for the usual one"
+                f"{name} of an encoder of primitives is a whole number of at least {least} and at most {_MOST}, got "
+                f"{shown(value)}; leave it out for the usual one"
             )

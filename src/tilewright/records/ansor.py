@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from reprlib import repr as shown
 from typing import Any
 
 from tilewright.records.foreign_log import BROKEN_LINE, LoggedProgram, flattened, line_error, log_lines
@@ -70,17 +71,25 @@ def read_ansor_log(path: str | os.PathLike[str]) -> Iterator[AnsorRecord]:
 def parse_ansor_line(data: Any) -> AnsorRecord:
     """The record in the JSON of a line; one of BROKEN_LINE is raised if it has another form."""
     task, (_, steps) = data["i"]
-    costs, error_number, _, time = data["r"]
+    costs, error, _, time = data["r"][:4]
+    error_number = int(error)
     key = json.loads(task[0])
     return AnsorRecord(
         workload_key=tuple(key) if isinstance(key, list) else (key,),
         target=str(task[1]),
-        steps=tuple((str(step[0]), *step[1:]) for step in steps),
-        costs_s=tuple(map(_seconds, costs)),
-        error_number=int(error_number),
+        steps=tuple(map(_step, steps)),
+        # What a failure has in the place of costs means nothing: 1e10, infinity, none at all.
+        costs_s=() if error_number else tuple(map(_seconds, costs)),
+        error_number=error_number,
         time=_seconds(time),
         version=str(data["v"]),
     )
+
+
+def _step(data: Any) -> tuple[Any, ...]:
+    if not isinstance(data, list):
+        raise TypeError(f"a step is a list of its kind and its arguments, got {shown(data)}")
+    return str(data[0]), *data[1:]
 
 
 def _in_words(kind: str, arguments: list[Any]) -> list[Any]:

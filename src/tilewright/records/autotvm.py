@@ -61,9 +61,11 @@ def _in_words(value: Any) -> Any:
 
 def _latency_s(costs: list[float], error_number: int) -> float | None:
     """The mean cost, as the tool reckons; None if the program failed."""
+    if error_number != 0:  # whatever stands in the place of costs: 1e9, infinity, none at all
+        return None
     times_s = [float(cost) for cost in costs]
     if any(not 0 <= time_s < float("inf") for time_s in times_s):
         raise ValueError(f"a cost is a number of seconds, got {times_s}")
-    if error_number != 0 or not times_s or max(times_s) >= _NO_COST_S:
+    if not times_s or max(times_s) >= _NO_COST_S:
         return None
     return sum(times_s) / len(times_s)

@@ -20,6 +20,13 @@ BROKEN_LINE = (ValueError, TypeError, LookupError, OverflowError, RecursionError
 """What parsing a line raises that holds something else."""
 _BROKEN_FILE = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 _XZ, _GZIP = b"\xfd7zXZ\x00", b"\x1f\x8b"
+_PACKERS = {
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+    b"]\0\0": "lzma",
+    b"7z\xbc\xaf": "7z",
+}
 _MOST_CHARACTERS = 300
 
 _Content: TypeAlias = io.BufferedReader | gzip.GzipFile | lzma.LZMAFile
@@ -94,6 +101,11 @@ def _unpacked(file: io.BufferedReader) -> _Content:
     beginning = file.peek(len(_XZ))
     if beginning.startswith(_XZ):
         return lzma.LZMAFile(file)
+    for start, packer in _PACKERS.items():
+        if beginning.startswith(start):
+            raise RecordFormatError(
+                f"{file.name}:1: the file is packed by {packer}, and .gz and .xz are read; unpack it"
+            )
     return gzip.GzipFile(fileobj=file) if beginning.startswith(_GZIP) else file
 
 

@@ -13,7 +13,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -67,9 +67,14 @@ class RecordLog:
 
     def read(self) -> list[Record]:
         """All records in the order in which they were written; none if the file does not exist yet, but could."""
-        if self.path.exists() or not self.path.parent.is_dir():
-            return list(read_records(self.path))
-        return []
+        try:
+            os.stat(self.path)
+        except FileNotFoundError:
+            if os.path.isdir(self.path.parent):
+                return []
+        except OSError as error:
+            raise file_error(self.path, error) from error
+        return list(read_records(self.path))
 
     def rewrite(
         self,
@@ -146,15 +151,16 @@ def _replace(path: Path, text: str, mode: int) -> None:
     replaced = replaceable_file("the record file", path)
     fd, temporary = -1, ""
     try:
-        fd, temporary = tempfile.mkstemp(dir=replaced.parent, prefix=f".{path.name}.")
+        fd, temporary = tempfile.mkstemp(dir=replaced.parent, prefix=".")
         os.fchmod(fd, mode)
         with open(fd, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(temporary, replaced)
     except OSError as error:
-        if temporary:
-            os.unlink(temporary)
         raise file_error(path, error) from error
+    finally:
+        with suppress(OSError):  # it has its name by now, unless somebody interrupted
+            os.unlink(temporary)
 
 
 def _header_line() -> str:

@@ -22,6 +22,7 @@ from tilewright.te import Task
 
 MOST_SKETCHES = 64
 """Each sketch costs a pass over its population: traces of rarer structures than these are left out."""
+_TOO_LARGE = 2**63  # for the table of a knob; no loop is that long
 
 
 class ObservedKnob(NumberKnob):
@@ -34,6 +35,8 @@ def observed_candidates(task: Task, traces: Sequence[Trace], options: SpaceOptio
     """Each trace as a candidate, those of one structure of one sketch; what is no program of the task is left out."""
     groups: dict[tuple[Step, ...], list[Trace]] = {}
     for trace in dict.fromkeys(traces):
+        if max(_numbers(trace), default=0) >= _TOO_LARGE:
+            continue
         groups.setdefault(_structure(trace), []).append(trace)
     largest = sorted(groups.values(), key=len, reverse=True)[:MOST_SKETCHES]
     return {trace: candidate for group in largest for trace, candidate in _candidates(task, group, options)}

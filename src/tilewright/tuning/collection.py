@@ -15,6 +15,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tilewright.arguments import seconds, whole_number
@@ -271,7 +272,8 @@ def _contexts(
     if context is None:
         for known in sorted(_measured_devices(folder), key=lambda known: known != device):
             for part in folder.parts(known):
-                found.setdefault(part.task, Context.parse(part.context))
+                with suppress(UsageError):  # such as a copy of the file, which somebody has called otherwise
+                    found.setdefault(part.task, Context.parse(part.context))
     for source in sources:
         for weighted in source.tasks:
             wanted = source.context if context is None else context

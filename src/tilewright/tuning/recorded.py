@@ -9,7 +9,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from tilewright.cost_model import Dataset
-from tilewright.records import Record, group_by_task, in_names_of, latest, read_records, read_tasks
+from tilewright.errors import CodegenError
+from tilewright.records import (
+    Record,
+    group_by_task,
+    in_names_of,
+    latest,
+    read_records,
+    read_tasks,
+    warn_of_unusable,
+)
 from tilewright.schedule import Trace
 from tilewright.space import DEFAULT_RULES, Candidate, Rule, Sketch, SpaceOptions, observed_candidates, space_of
 from tilewright.target import Target
@@ -28,7 +37,11 @@ def dataset_of(records: Iterable[Record], tasks: Mapping[str, Task], rules: Sequ
         task = tasks.get(key.task)
         if task is None:
             continue
-        options = SpaceOptions(Target.parse(key.target), key.threads, exact=False)
+        try:
+            options = SpaceOptions(Target.parse(key.target), key.threads, exact=False)
+        except CodegenError as error:
+            warn_of_unusable([(record, error) for record in group])
+            continue
         measured = latest(in_names_of(task, group))
         candidates = _candidates(task, [record.trace for record in measured], options, rules)
         found = [record for record in measured if record.trace in candidates]

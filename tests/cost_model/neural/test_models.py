@@ -11,7 +11,7 @@ import pytest
 
 from tilewright import UsageError
 from tilewright.cost_model import Examples, create, pairwise_accuracy
-from tilewright.cost_model.neural import Lstm, Mlp, NeuralModel, PublishedTlp, Tlp
+from tilewright.cost_model.neural import Hierarchical, Lstm, Mlp, NeuralModel, PublishedTlp, Tlp
 from tilewright.features import HierarchyEncoder
 from tilewright.testing.cost_model_checks import sum_structured, sum_structured_examples
 from tilewright.testing.encoder_checks import sketches_of
@@ -90,6 +90,9 @@ def test_no_programs_are_refused() -> None:
         (Mlp(epochs=0), "epochs is 0; it must be at least 1"),
         (Mlp(width=0), "width is 0; it must be at least 1"),
         (Mlp(learning_rate=float("nan")), "learning_rate is nan; it must be a number above 0"),
+        (Mlp(learning_rate=10**400), "learning_rate is 1000.*; it must be a number above 0, and at most 1e.06"),
+        (Mlp(weight_decay=1e300), "weight_decay is 1e.300; it must be a number of at least 0, and at most 1e.06"),
+        (Hierarchical(sharpness=float("inf")), "sharpness is inf; it must be a number above 0"),
         (Mlp(weight_decay=-1.0), "weight_decay is -1.0; it must be a number of at least 0"),
         (Mlp(validation_share=1.0), "validation_share is 1.0; it must be a number from 0 to below 1"),
         (Tlp(width=10), "the width of the cost model tlp is a multiple of 4 and of num_heads, got 10 and 8 heads"),
@@ -101,6 +104,20 @@ def test_no_programs_are_refused() -> None:
 def test_options_that_make_no_network_are_refused_before_any_work(model: NeuralModel, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         model.fit_examples(sum_structured_examples(4))
+
+
+def test_steps_that_are_too_large_are_an_error_and_no_model() -> None:
+    model = Mlp(width=8, epochs=2, learning_rate=1e6, num_blocks=8)
+    with pytest.raises(UsageError, match="after its training they are not; choose a smaller learning_rate than 1e.06"):
+        model.fit_examples(sum_structured_examples(40))
+    assert not model.is_fitted
+
+
+def test_programs_too_long_to_be_read_one_row_after_the_other_are_refused_before_any_work() -> None:
+    encoder = Lstm().encoder
+    rows = [np.zeros((1100, len(encoder.columns)), np.float32)] * 2
+    with pytest.raises(UsageError, match="up to 1024 primitives .* 1120 .*; set length"):
+        Lstm(width=8).fit_examples(Examples.build(rows, [1.0, 2.0], ["task"] * 2))
 
 
 def test_tlp_as_published_has_as_many_weights() -> None:

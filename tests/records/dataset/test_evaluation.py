@@ -142,6 +142,13 @@ def test_tasks_that_were_not_measured_or_never_ran_are_missing(folder: DatasetFo
         data_of(folder, "one", devices=["haswell-2t"])
 
 
+def test_a_dataset_that_has_lost_its_networks_says_so(folder: DatasetFolder) -> None:
+    for path in (folder.path / "networks").iterdir():
+        path.unlink()
+    with pytest.raises(UsageError, match="models are rated on networks, and the datasets name none; restore"):
+        data_of(folder)
+
+
 def test_a_log_is_a_network_of_its_own(tmp_path: Path) -> None:
     lines = [ansor_line([n + 1], (n + 1) * 1e-3, key=f'["h", {task}]') for task in range(4) for n in range(3)]
     imported(tmp_path / "data", "v100", *lines, ansor_line([9], 1e10, error=4, key='["never ran", 1]'))

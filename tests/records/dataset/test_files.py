@@ -40,9 +40,36 @@ def npy_that_says(shape: tuple[int, ...], content: bytes = b"") -> bytes:
     return buffer.getvalue() + content
 
 
-def npz(**members: bytes) -> bytes:
+def npy_with(text: str, content: bytes = b"") -> bytes:
+    """One with this in the place of its header."""
+    line = f"{text}\n".encode("latin-1")
+    return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line + content
+
+
+# Of these NumPy's own reader raises a TokenError, an IndexError, a MemoryError, ...
+NO_ARRAY_HEADERS = [
+    "",
+    "{",
+    "{'descr': (",
+    "{'descr': (), 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': [()], 'fortran_order': False, 'shape': (1,), }",
+    "{'descr': '<f8', 'fortran_order': 3, 'shape': (1,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (1L,), }",
+    "{'descr': '<f8', 'fortran_order': False, 'shape': (1" + "1" * 5000 + ",), }",
+    "-" * 9000,
+    "1 " * 9000,
+    "\0",
+    "\xff",
+]
+NO_NUMBERS = [
+    f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (), }}"
+    for kind in ("<V9999999999", "<M8[ns]", "<f3", "<>f8", "f8,f8", "<", "O")
+]
+
+
+def npz(packed: int = zipfile.ZIP_STORED, /, **members: bytes) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
+    with zipfile.ZipFile(buffer, "w", packed) as archive:
         for name, content in members.items():
             archive.writestr(f"{name}.npy", content)
     return buffer.getvalue()
@@ -95,6 +122,11 @@ WHOLE = npz(header=STAMP, a=npy(np.arange(1000)))
         (npz(header=STAMP, a=npy_that_says((2,), b"\0" * 15)), "an array of shape"),
         (npz(header=STAMP, a=b"\x93NUMPY\x09\x00 what"), "no .npz of numbers"),
         (npz(header=STAMP, a=b""), "no .npz of numbers"),
+        *((npz(header=STAMP, a=npy_with(text)), "an array says its type") for text in NO_ARRAY_HEADERS),
+        *((npz(header=STAMP, a=npy_with(text)), "arrays hold numbers") for text in NO_NUMBERS),
+        (npz(header=STAMP, a=npy_that_says((0, 10**19 - 1))), "no .npz of numbers"),
+        (npz(zipfile.ZIP_LZMA, header=STAMP), "is packed by the unknown method 14"),
+        (npz(zipfile.ZIP_BZIP2, header=STAMP), "is packed by the unknown method 12"),
         (npz(header=npy(np.frombuffer(header(format="other"), np.uint8))), "its format is tilewright-dataset"),
         (npz(header=npy(np.frombuffer(header(version=2), np.uint8))), "version 2, and this tilewright"),
         (npz(header=npy(np.frombuffer(header(kind="device"), np.uint8))), "one of the kind 'device'"),
@@ -132,8 +164,12 @@ def test_what_is_not_there_or_no_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(RecordFormatError, match="it is not there"):
         read_json(tmp_path / "none", "k")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(TilewrightError, match="cannot be used"):
-        read_json(tmp_path, "k")
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("pipe", ""):
+        with pytest.raises(RecordFormatError, match="it is no regular file"):
+            read_json(tmp_path / name, "k")
+    with pytest.raises(RecordFormatError, match="it cannot be read: Too many levels of symbolic links"):
+        read_json(tmp_path / "loop", "k")
 
 
 def test_a_disk_that_refuses_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +181,22 @@ def test_a_disk_that_refuses_leaves_the_old_file(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(TilewrightError, match="No space left"):
+        write_json(path, "k", {"x": 2})
+    assert read_json(path, "k")["x"] == 1
+    assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_an_interrupt_leaves_the_old_file_and_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json"
+    write_json(path, "k", {"x": 1})
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
         write_json(path, "k", {"x": 2})
     assert read_json(path, "k")["x"] == 1
     assert os.listdir(tmp_path) == ["a.json"]

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tilewright.cost_model import AnalyticalModel
 from tilewright.errors import RecordFormatError, UsageError
 from tilewright.features import StatementEncoder
 from tilewright.records.dataset import DatasetFolder, Device, NetworkTasks, read_folder
+from tilewright.records.dataset.summary import summarize
 from tilewright.target import Target
 from tilewright.te import Task, names_in, renamed
 from tilewright.te.tensor import Tensor
@@ -73,6 +75,32 @@ def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="something else in it"):
         DatasetFolder.create(tmp_path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_what_a_process_left_that_was_killed_does_not_stop_the_next(tmp_path: Path) -> None:
+    (tmp_path / ".dataset.json.a1b2c3d4").write_text("{")
+    assert DatasetFolder.create(tmp_path).devices() == []
+
+
+def test_a_dataset_that_has_lost_its_own_file_goes_on(tmp_path: Path) -> None:
+    write_sample(tmp_path)
+    (tmp_path / "dataset.json").unlink()
+    assert [device.name for device in DatasetFolder.create(tmp_path).devices()] == [ARM.name, HASWELL.name]
+    (tmp_path / "dataset.json").unlink()
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UsageError, match="something else in it"):
+        DatasetFolder.create(tmp_path)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_something_else_in_the_place_of_a_part_costs_that_alone(make: Callable[[Path], None], tmp_path: Path) -> None:
+    write_sample(tmp_path)
+    path = tmp_path / f"devices/a72/{GEMM.hash}.warm.npz"
+    path.unlink()
+    make(path)
+    with pytest.warns(UserWarning, match=f"a part of the dataset is left out: .*{path.name}"):
+        assert len(read_folder(tmp_path)) == 36
+    assert len(summarize(tmp_path).broken) == 1
 
 
 @pytest.mark.parametrize(

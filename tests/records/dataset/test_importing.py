@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import json
+import lzma
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +110,7 @@ def test_broken_lines_are_counted_and_named_and_cost_themselves_alone(data: Path
         autotvm_line(4).replace("0.001", "-1"),
         ansor_line([2], cost_s=5e8),
         ansor_line([2] * 10_001),
+        ansor_line([2]).replace('["AN", 2, 0, 3]', '"AN"'),
         ansor_line([2]).replace("[[], [", '[[], [["CI", 1], ' + '["CI", 1], ' * 10_000),
     ]
     found = imported(data, "v100", ansor_line([4]), *hostile, ansor_line([8]))
@@ -114,6 +118,50 @@ def test_broken_lines_are_counted_and_named_and_cost_themselves_alone(data: Path
     assert "v100.log:2: not a record of Ansor or AutoTVM" in found.broken[0]
     assert len(found.broken) == 10
     assert len(read_folder(data)) == 2
+
+
+@pytest.mark.parametrize("costs", ["[Infinity]", "[NaN]", "[0]", "[-1]", "[]", "null", '["Traceback"]'])
+@pytest.mark.parametrize("line", [ansor_line([2], error=4), autotvm_line(2, error=4)], ids=["ansor", "autotvm"])
+def test_a_failure_is_one_whatever_it_has_in_the_place_of_costs(line: str, costs: str, data: Path) -> None:
+    found = imported(data, "v100", line.replace("[0.001]", costs))
+    assert (found.num_records, found.num_failed, found.num_broken) == (1, 1, 0)
+    (group,) = logged(data)
+    assert np.isinf(group.latencies_s).all()
+
+
+def test_records_of_two_tools_in_a_file_cost_those_of_the_second(data: Path) -> None:
+    found = imported(data, "mine", ansor_line([4]), autotvm_line(4), autotvm_line(8), ansor_line([8]))
+    assert (found.num_records, found.num_added, found.num_broken) == (2, 2, 2)
+    assert "mine.log:2: a record of autotvm among those of ansor" in found.broken[0]
+    assert "give another --device" in found.broken[0]
+
+
+@pytest.mark.parametrize("depth", [100, 900, *range(940, 1000, 4)])
+def test_what_is_nested_as_deeply_as_can_just_be_read_is_written_or_refused(depth: int, data: Path) -> None:
+    found = imported(data, "v100", ansor_line([2], key="[" * depth + "]" * depth), ansor_line([4]))
+    assert found.num_records + found.num_broken == 2
+    assert len(read_folder(data)) == found.num_records == len(found.workloads)
+
+
+def test_a_later_version_may_have_more_to_say_of_a_result(data: Path) -> None:
+    assert imported(data, "v100", ansor_line([2]).replace("1600000000.0]", '1600000000.0, "more"]')).num_records == 1
+
+
+def test_a_device_that_cannot_be_read_is_named(data: Path) -> None:
+    imported(data, "v100", ansor_line([2]))
+    (data / "devices" / "v100" / "device.json").write_text("{")
+    with pytest.raises(RecordFormatError, match="device.json: it is not JSON"):
+        imported(data, "v100", ansor_line([4]))
+
+
+@pytest.mark.parametrize(
+    "packed", [bz2.compress(b"what"), lzma.compress(b"what", lzma.FORMAT_ALONE), b"PK\x03\x04 what"]
+)
+def test_a_log_that_is_packed_otherwise_says_so(packed: bytes, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_bytes(packed)
+    found = import_logs([tmp_path / "log.json"], DatasetFolder.create(data), "v100")
+    assert found.num_broken == 1
+    assert "log.json:1: the file is packed by" in found.broken[0]
 
 
 def test_the_least_and_the_most_that_is_imported_comes_back(data: Path) -> None:
@@ -156,6 +204,36 @@ def test_an_interrupt_keeps_what_was_read(data: Path, tmp_path: Path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         imported(data, "v100", *(ansor_line([n, 1]) for n in range(1, 20)))
     assert len(read_folder(data)) == 8
+
+
+@pytest.mark.parametrize("place", ["_numbers", "_times", "_errors"])
+def test_an_interrupt_in_the_middle_of_a_program_costs_that_alone(
+    place: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tilewright.records.dataset import importing
+
+    class Interrupting(array):  # type: ignore[type-arg]
+        def _check(self) -> None:
+            if len(self) >= (5 * 8 if place == "_numbers" else 5):
+                raise KeyboardInterrupt
+
+        def extend(self, values: Any) -> None:
+            self._check()
+            super().extend(values)
+
+        def append(self, value: Any) -> None:
+            self._check()
+            super().append(value)
+
+    class Rows(importing._Rows):
+        def __init__(self) -> None:
+            super().__init__()
+            setattr(self, place, Interrupting(getattr(self, place).typecode))
+
+    monkeypatch.setattr(importing, "_Rows", Rows)
+    with pytest.raises(KeyboardInterrupt):
+        imported(data, "v100", *(ansor_line([n, 1]) for n in range(1, 20)), ansor_line([2], key='["other", 1]'))
+    assert 4 <= len(read_folder(data)) <= 5
 
 
 def test_a_device_has_programs_of_one_tool(data: Path) -> None:

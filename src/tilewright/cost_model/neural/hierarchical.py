@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.losses import MSE
-from tilewright.cost_model.neural.model import NeuralModel, check_sizes
+from tilewright.cost_model.neural.model import NeuralModel, check_number, check_sizes
 from tilewright.cost_model.views import View
 from tilewright.errors import UsageError
 from tilewright.features import (
@@ -62,6 +62,8 @@ class Hierarchical(NeuralModel):
     def _check_options(self) -> None:
         super()._check_options()
         check_sizes(self, "width", "num_heads", "num_blocks", "num_members")
+        check_number("residual_scale", self.residual_scale, "of at least 0", lambda number: number >= 0)
+        check_number("sharpness", self.sharpness, "above 0", lambda number: number > 0)
         if self.width % self.num_heads:
             raise UsageError(
                 f"the width of the cost model {self.name} is a multiple of num_heads, got {self.width} and "

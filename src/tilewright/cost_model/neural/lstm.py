@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.batches import row_bucket
 from tilewright.cost_model.neural.model import NeuralModel, check_sizes
+from tilewright.cost_model.neural.trained import MAX_ROWS
+from tilewright.errors import UsageError
 from tilewright.features import PrimitiveEncoder
 
 if TYPE_CHECKING:
@@ -37,6 +39,14 @@ class Lstm(NeuralModel):
     def _check_options(self) -> None:
         super()._check_options()
         check_sizes(self, "width", "token_width", *(() if self.length is None else ("length",)))
+
+    def _check_training(self, examples: Examples) -> None:
+        super()._check_training(examples)
+        if (num_rows := self._exported_rows(examples)) > MAX_ROWS:
+            raise UsageError(
+                f"the cost model {self.name} reads programs of up to {MAX_ROWS} primitives one after the other, and "
+                f"the longest has {num_rows} with what it is filled up by; set length, at which they are cut"
+            )
 
     def _exported_rows(self, examples: Examples) -> int:
         return row_bucket(int(examples.num_statements.max()))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_SIZE = 65536
 """Of anything in a network: more is a mistake, or a file that wants to take all memory."""
+_MOST = 1e6
+"""The largest number that an option of training may be: with more, torch has infinities, or errors of its own."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -63,6 +65,12 @@ class NeuralModel(CostModel):
     """Whether some columns have a meaning to the network, so that it can read those of its encoder alone."""
 
     network_: TrainedNetwork | None = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def checked_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        known = super().checked_options(options)
+        cls(**known)._check_options()
+        return known
 
     @abstractmethod
     def _module(self, num_columns: int) -> ProgramModule:
@@ -216,9 +224,9 @@ class NeuralModel(CostModel):
             whole_number(name, getattr(self, name), least=1)
         whole_number("seed", self.seed, least=0)
         for name in ("learning_rate", "update_learning_rate", "clip"):
-            _check_number(name, getattr(self, name), "above 0", lambda number: number > 0)
-        _check_number("weight_decay", self.weight_decay, "of at least 0", lambda number: number >= 0)
-        _check_number("validation_share", self.validation_share, "from 0 to below 1", lambda number: 0 <= number < 1)
+            check_number(name, getattr(self, name), "above 0", lambda number: number > 0)
+        check_number("weight_decay", self.weight_decay, "of at least 0", lambda number: number >= 0)
+        check_number("validation_share", self.validation_share, "from 0 to below 1", lambda number: 0 <= number < 1)
 
     def _check_columns(self, num_columns: int) -> None:
         assert self.network_ is not None
@@ -270,10 +278,11 @@ def check_sizes(model: NeuralModel, *options: str) -> None:
             raise UsageError(f"{name} is {getattr(model, name)}; it must be at most {MAX_SIZE}")
 
 
-def _check_number(name: str, value: object, rule: str, follows: Callable[[float], bool]) -> None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and follows(value):
-        return
-    raise UsageError(f"{name} is {value!r}; it must be a number {rule}")
+def check_number(name: str, value: Any, rule: str, follows: Callable[[float], bool]) -> None:
+    """That an option is a number which follows the rule."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not -_MOST <= value <= _MOST or not follows(value):
+        raise UsageError(f"{name} is {shown(value)}; it must be a number {rule}, and at most {_MOST:g}")
 
 
 def _numbered(num_columns: int) -> tuple[str, ...]:

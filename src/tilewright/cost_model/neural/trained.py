@@ -19,7 +19,7 @@ CHUNK = 64
 """Programs that run together. Always as many, so that a score depends on the program alone, bit by bit."""
 
 _NETWORK, _COLUMNS, _NUM_ROWS, _WEIGHT = "network", "columns", "num_rows", "weight:"
-_MAX_ROWS = 1024
+MAX_ROWS = 1024
 _MANY_ROWS = 256
 """Those of a large program, for which a network that has any number of them is checked."""
 _REMEDY = "train the model again, or get the file again"
@@ -89,8 +89,8 @@ class TrainedNetwork:
         for name, array in weights.items():
             if array.dtype != np.float32 or not np.isfinite(array).all():
                 raise UsageError(f"the weights of a network are finite float32, got another in {name}; {_REMEDY}")
-        if not 0 <= num_rows <= _MAX_ROWS:
-            raise UsageError(f"a trained network has up to {_MAX_ROWS} rows, got {num_rows}; {_REMEDY}")
+        if not 0 <= num_rows <= MAX_ROWS:
+            raise UsageError(f"a trained network has up to {MAX_ROWS} rows, got {num_rows}; {_REMEDY}")
         found = TrainedNetwork(network, weights, columns, num_rows or None)
         check_network(network, found._shapes(num_rows or _MANY_ROWS))
         return found

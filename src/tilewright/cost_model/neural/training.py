@@ -24,6 +24,7 @@ from tilewright.cost_model.neural.batches import Batch, BatchMaker
 from tilewright.cost_model.neural.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
 from tilewright.cost_model.neural.losses import MSE, lambda_rank, mean_squared_error
 from tilewright.cost_model.neural.modules.program_module import ProgramModule, Tensor
+from tilewright.errors import UsageError
 
 Objective: TypeAlias = Callable[[Tensor, Batch], Tensor]
 """The loss of a batch, from what the network gives for its programs."""
@@ -163,6 +164,7 @@ class _Training:
                 speed = len(self.programs) / epoch_s
                 on_epoch(Epoch(self.epoch, self.options.epochs, train_loss, validation_loss, speed, left_s))
         self.module.load_state_dict(self.best)
+        self._check_scores()
 
     @property
     def _is_over(self) -> bool:
@@ -207,6 +209,18 @@ class _Training:
             places.append(own)
             outputs.append(self.module(torch.from_numpy(values), torch.from_numpy(mask)))
         return torch.cat(outputs)[torch.from_numpy(np.argsort(np.concatenate(places)))]
+
+    def _check_scores(self) -> None:
+        """What has learned with steps that are too large gives no numbers, and its file would be refused."""
+        some = self.maker.batches(self.programs[: self.maker.batch_size], np.random.default_rng(0))[0]
+        self.module.eval()
+        with torch.no_grad():
+            outputs = self._outputs(some)
+        if not torch.isfinite(outputs).all():
+            raise UsageError(
+                "the scores of a network are finite numbers, and after its training they are not; choose a smaller "
+                f"learning_rate than {self.options.learning_rate:g}"
+            )
 
     def _keep_best(self, validation_loss: float | None) -> None:
         """Without held-out subjects, or while their loss is no number, the last epoch is the best."""

@@ -90,6 +90,11 @@ class EvaluationData:
                 networks += [] if is_named_alone else _of_log(corpus, device, kept)
             else:
                 networks += _of_networks(corpus, device, chosen, kept)
+        if not chosen and not networks and corpus.sources:
+            raise UsageError(
+                "models are rated on networks, and the datasets name none; restore the folder networks of the dataset, "
+                "or collect again, which measures nothing that is there"
+            )
         if not networks:
             where = "any device" if devices is None else " or ".join(devices)
             what = ", ".join(network.title for network in chosen) or "the datasets"

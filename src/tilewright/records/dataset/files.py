@@ -105,16 +105,16 @@ def _checked_stamp(path: Path, kind: str, data: object) -> dict[str, Any]:
 
 def _read(path: Path, max_bytes: int) -> bytes:
     try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):  # to open a pipe would be to wait for its writer
+            raise broken(path, "it is no regular file")
+        _check_size(path, status.st_size, max_bytes)
         with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise broken(path, "it is no regular file")
-            _check_size(path, status.st_size, max_bytes)
             return file.read(max_bytes)
     except FileNotFoundError:
         raise broken(path, "it is not there") from None
     except OSError as error:
-        raise folder_error(path, error) from error
+        raise broken(path, f"it cannot be read: {error.strerror or error}") from error
 
 
 def _check_size(path: Path, num_bytes: int, max_bytes: int) -> None:
@@ -132,9 +132,10 @@ def _replace(path: Path, content: bytes) -> None:
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(temporary)
         raise folder_error(path, error) from error
+    finally:
+        with suppress(OSError):  # it has its name by now, unless somebody interrupted
+            os.unlink(temporary)
 
 
 def _umask() -> int:

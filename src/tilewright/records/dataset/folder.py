@@ -32,6 +32,7 @@ from tilewright.target import Target
 from tilewright.te import Task
 
 _FILE = "dataset.json"
+_FOLDERS = frozenset(("tasks", "networks", "devices"))
 _DATASET, _TASK, _WORKLOAD = "dataset", "task", "workload"
 _PART = re.compile(r"([0-9a-f]{8,64})\.([A-Za-z0-9.-]{1,64})\.npz")
 
@@ -55,9 +56,9 @@ class DatasetFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        if not self.path.is_dir():
+        if not os.path.isdir(self.path):
             raise UsageError(f"a dataset is a folder, and {self.path} is none; check the path, or collect one")
-        if not (self.path / _FILE).is_file():
+        if not os.path.isfile(self.path / _FILE):
             raise UsageError(
                 f"{self.path} is no dataset, since it has no {_FILE}; give the folder that "
                 "`tilewright dataset collect -o` or `import -o` has made"
@@ -72,7 +73,7 @@ class DatasetFolder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / _FILE).exists():
-                if os.listdir(folder):
+                if not _is_ours(folder):
                     raise UsageError(f"{folder} is a folder with something else in it; name a dataset, or a new folder")
                 write_json(folder / _FILE, _DATASET, {})
         except OSError as error:
@@ -202,6 +203,13 @@ class DatasetFolder:
 
     def _device_folder(self, device: Device) -> Path:
         return self.path / "devices" / device.name
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder without the file is empty, or has the parts of a dataset that has lost it, and nothing else."""
+    # A process that was killed here may have left the beginning of the file.
+    names = {name for name in os.listdir(folder) if not name.startswith(f".{_FILE}.")}
+    return not names or (names <= _FOLDERS and any((folder / "devices").glob(f"*/{FILE_NAME}")))
 
 
 def _network(path: Path) -> NetworkTasks | None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from reprlib import repr as shown
@@ -82,24 +82,40 @@ class _Importer:
         self._hashes: dict[str, str] = {}
 
     def read(self, path: str | os.PathLike[str], on_progress: Callable[[], None]) -> None:
+        for number, line in self._lines(path):
+            try:
+                tool, program = _parse(line)
+                self._check_tool(tool)
+                digest = self._hash(tool, program.workload)
+            except BROKEN_LINE as error:
+                self.found.add_broken(line_error(path, number, "Ansor or AutoTVM", error))
+                continue
+            except RecordFormatError as error:
+                self.found.add_broken(RecordFormatError(f"{os.fspath(path)}:{number}: {error}"))
+                continue
+            self._add(tool, program, digest)
+            if self._num_waiting > _MAX_BUFFERED:
+                self.flush()
+                on_progress()
+
+    def _lines(self, path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+        """Those of the log, with their numbers. That it ends early counts as one that is broken."""
         try:
-            for number, line in log_lines(path):
-                try:
-                    tool, program = _parse(line)
-                except BROKEN_LINE as error:
-                    self.found.add_broken(line_error(path, number, "Ansor or AutoTVM", error))
-                    continue
-                self._add(tool, program)
-                if self._num_waiting > _MAX_BUFFERED:
-                    self.flush()
-                    on_progress()
-        except RecordFormatError as error:  # the file ends early
+            yield from log_lines(path)
+        except RecordFormatError as error:
             self.found.add_broken(error)
 
-    def _add(self, tool: str, program: LoggedProgram) -> None:
-        if self.found.device is None or self.found.device.tool != tool:
+    def _check_tool(self, tool: str) -> None:
+        device = self.found.device
+        if device is not None and device.tool != tool:
+            raise RecordFormatError(
+                f"a record of {tool} among those of {device.tool}, and a device has programs of one tool; put the "
+                "records of each into a file, and give another --device for one of them"
+            )
+
+    def _add(self, tool: str, program: LoggedProgram, digest: str) -> None:
+        if self.found.device is None:
             self.found.device = self._folder.add_log_device(Device(self._name, program.target, 0, "", tool))
-        digest = self._hash(tool, program.workload)
         rows = self._waiting.setdefault(digest, {}).setdefault(program.form, _Rows())
         rows.add(program)
         self._num_waiting += len(program.numbers) + 2
@@ -110,8 +126,9 @@ class _Importer:
         """That of the workload, which is written where it is new."""
         digest = self._hashes.get(workload)
         if digest is None:
-            digest = self._hashes[workload] = hashlib.sha256(f"{tool} {workload}".encode()).hexdigest()[:32]
+            digest = hashlib.sha256(f"{tool} {workload}".encode()).hexdigest()[:32]
             self._folder.add_workload(digest, tool, json.loads(workload))
+            self._hashes[workload] = digest
             self.found.workloads.add(digest)
         return digest
 
@@ -121,7 +138,7 @@ class _Importer:
         for digest, forms in self._waiting.items():
             assert device is not None, "programs have one"
             before = self._folder.logged(device, digest)
-            after = before.joined([rows.as_form(form) for form, rows in forms.items()])
+            after = before.joined([found for form, rows in forms.items() if len(found := rows.as_form(form))])
             if len(after) > len(before):
                 after.write(self._folder.log_part(device, digest).path, digest)
             self.found.num_added += len(after) - len(before)
@@ -143,11 +160,10 @@ class _Rows:
         self._errors.append(program.error_number)
 
     def as_form(self, form: Form) -> LoggedForm:
-        numbers = np.array(self._numbers, np.int64)
-        num = len(self._times)
-        return LoggedForm(
-            form, numbers.reshape(num, -1 if num else 0), np.array(self._times), np.array(self._errors, np.int64)
-        )
+        """All of them; without the last one where an interrupt came before all of it was here."""
+        num, width = len(self._errors), sum(count for _, _, count in form)
+        numbers = np.array(self._numbers[: num * width], np.int64).reshape(num, width)
+        return LoggedForm(form, numbers, np.array(self._times[:num]), np.array(self._errors, np.int64))
 
 
 def _parse(line: bytes) -> tuple[str, LoggedProgram]:

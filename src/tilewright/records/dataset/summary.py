@@ -149,7 +149,7 @@ class _Tally:
         programs = folder.programs(self.device, part)
         self.statuses.update(STATUSES[status] for status in programs.status.tolist())
         self.origins.update(programs.origins[origin] for origin in programs.origin.tolist())
-        is_twice = np.isfinite(programs.again_s)
+        is_twice = np.isfinite(programs.again_s) & programs.is_valid
         self.differences.append(np.abs(programs.again_s[is_twice] / programs.latencies_s[is_twice] - 1))
         return programs.latencies_s[programs.is_valid]
 
