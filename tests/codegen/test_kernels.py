@@ -167,6 +167,28 @@ def test_arg_reductions_give_the_first_extreme_and_nan_wins(op: str, schedule: s
     np.testing.assert_array_equal(tw.build(s, threads=2)(a), getattr(np, op)(a, axis=1))
 
 
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("factor", [None, 4, 7])
+def test_a_row_that_is_masked_as_a_whole_has_its_extreme_at_the_first_place(
+    op: str, dtype: str, factor: int | None
+) -> None:
+    """What masks it is what a reduction begins with; yet it has an index, unlike what is beyond the end of a tile."""
+    info = np.finfo(np.float32) if dtype == "float32" else np.iinfo(np.int8)
+    low, high = (-np.inf, np.inf) if dtype == "float32" else (int(info.min), int(info.max))
+    mask = low if op == "argmax" else high
+    a = RNG.integers(-3, 4, (6, 17)).astype(dtype)
+    x, k = te.placeholder(a.shape, dtype, name="X"), te.reduce_axis(17, name="k")
+    out = te.compute(
+        (6,), lambda i: getattr(te, op)(te.select(k < i * 3, x[i, k], te.constant(mask, dtype)), axis=k), name="out"
+    )
+    s = tw.Schedule(tw.Task([x], [out]))
+    if factor is not None:
+        s["out"].vectorize(s["out"].split("k", factor)[1])
+    masked = np.where(np.arange(17) < np.arange(6)[:, None] * 3, a, np.array(mask, dtype))
+    np.testing.assert_array_equal(tw.build(s, threads=1)(a), getattr(np, op)(masked, axis=1))
+
+
 def padded_row(n: int) -> tuple[tw.Task, Tensor]:
     x = te.placeholder((n,), name="X")
     out = te.compute((n + 6,), lambda i: te.select((i >= 3) & (i < n + 3), x[i - 3], 9.0), name="out")
