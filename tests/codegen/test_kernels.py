@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -53,9 +54,12 @@ class TestNumPySemantics:
         for function in (lambda x: te.maximum(x, 0.0), lambda x: te.maximum(0.0, x)):
             np.testing.assert_array_equal(elementwise(function, a, vectorize=vectorize), np.maximum(a, 0))
 
-    def test_a_constant_nan_wins(self, vectorize: bool) -> None:
-        result = elementwise(lambda x: te.maximum(x, float("nan")), floats(), vectorize=vectorize)
-        assert np.isnan(result).all()
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_a_constant_nan_wins(self, sign: float, vectorize: bool) -> None:
+        nan = math.copysign(math.nan, sign)  # inf - inf has a sign on most machines
+        for function in (te.maximum, te.minimum):
+            for of_x in (lambda x, f=function: f(x, nan), lambda x, f=function: f(nan, x)):
+                assert np.isnan(elementwise(of_x, floats(), vectorize=vectorize)).all()
 
     @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
     def test_integer_division_rounds_down_and_by_zero_is_zero(self, dtype: str, vectorize: bool) -> None:
