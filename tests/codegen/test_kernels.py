@@ -193,6 +193,36 @@ def test_a_row_that_is_masked_as_a_whole_has_its_extreme_at_the_first_place(
     np.testing.assert_array_equal(tw.build(s, threads=1)(a), getattr(np, op)(masked, axis=1))
 
 
+def test_arithmetic_on_axes_wraps_around() -> None:
+    """Axes are int64: a generator of random numbers multiplies them by more than an index is ever multiplied by."""
+    factor, number = 6364136223846793005, 1442695040888963407
+    i = np.arange(37, dtype=np.int64)
+    with np.errstate(over="ignore"):
+        x = i * np.int64(factor) + np.int64(number)
+        scaled = i * np.int64(1 << 62)
+    cases: list[tuple[Callable[[Expr], Expr], Array]] = [
+        (lambda i: (i * factor + number) % 1000, x % 1000),
+        (lambda i: (i * (1 << 62)) // (1 << 62), scaled // (1 << 62)),
+        (lambda i: te.maximum(i * factor + number, 0), np.maximum(x, 0)),
+        (lambda i: te.cast(i * factor + number >= 0, "int64"), (x >= 0).astype(np.int64)),
+        (lambda i: te.cast(i * (1 << 58) - (1 << 62) < (1 << 62) - i, "int64"), np.where(i < 32, 1, 0)),
+    ]
+    for function, expected in cases:
+        for vectorize in (False, True):
+            s = tw.Schedule(tw.Task([], [te.compute((37,), function, name="out")]))
+            if vectorize:
+                s["out"].vectorize("i")
+            np.testing.assert_array_equal(tw.build(s, threads=1)(), expected)
+
+
+def test_an_index_that_wraps_around_is_clamped_into_the_tensor() -> None:
+    x = te.placeholder((5,), name="X")
+    out = te.compute((8,), lambda i: x[te.minimum(i * (1 << 62), 4)], name="out")
+    t = np.arange(5, dtype=np.float32)
+    # 0, 2**62, -2**63, -2**62, and again
+    np.testing.assert_array_equal(tw.build(tw.Task([x], [out]))(t), np.tile(np.array([0, 4, 0, 0], np.float32), 2))
+
+
 def padded_row(n: int) -> tuple[tw.Task, Tensor]:
     x = te.placeholder((n,), name="X")
     out = te.compute((n + 6,), lambda i: te.select((i >= 3) & (i < n + 3), x[i - 3], 9.0), name="out")

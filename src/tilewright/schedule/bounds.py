@@ -24,6 +24,7 @@ from tilewright.te.index import (
     ceil_div,
     combine_intervals,
     const,
+    has_large_numbers,
     interval,
     is_anywhere,
     maximum,
@@ -72,6 +73,10 @@ class RangesBelow(Algebra[Range]):
 
     def constant(self, value: int) -> Range:
         return Range(const(value), 0)
+
+    def held(self, value: Range, dtype: str) -> Range | None:
+        """None also where it may wrap around: then all of the dimension is needed."""
+        return None if dtype != "int64" or has_large_numbers(value.start + const(value.width)) else value
 
     def combine(self, op: str, a: Range, b: Range) -> Range | None:
         if op == "add":
