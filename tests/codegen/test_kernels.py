@@ -223,6 +223,16 @@ def test_an_index_that_wraps_around_is_clamped_into_the_tensor() -> None:
     np.testing.assert_array_equal(tw.build(tw.Task([x], [out]))(t), np.tile(np.array([0, 4, 0, 0], np.float32), 2))
 
 
+def test_an_index_read_from_memory_is_clamped_into_a_stage_that_is_inlined() -> None:
+    x, rows = te.placeholder((20,), name="X"), te.placeholder((6,), "int32", name="R")
+    even = te.compute((10,), lambda i: x[i * 2], name="even")
+    out = te.compute((6,), lambda i: even[rows[i]], name="out")
+    s = tw.Schedule(tw.Task([x, rows], [out]))
+    s["even"].compute_inline()
+    t, r = np.arange(20, dtype=np.float32), np.array([-7, 0, 3, 9, 10, 99], np.int32)
+    np.testing.assert_array_equal(tw.build(s)(t, r), t[::2][np.clip(r, 0, 9)])
+
+
 def padded_row(n: int) -> tuple[tw.Task, Tensor]:
     x = te.placeholder((n,), name="X")
     out = te.compute((n + 6,), lambda i: te.select((i >= 3) & (i < n + 3), x[i - 3], 9.0), name="out")

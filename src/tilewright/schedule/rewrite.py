@@ -81,7 +81,8 @@ def inline(schedule: Schedule, stage: Stage) -> None:
             return None
         # Reads of one element share one node, so that a chain of stages that read twice does not double each time.
         if read.indices not in expanded:
-            expanded[read.indices] = substitute(stage.body, dict(zip(stage.axes, read.indices, strict=True)))
+            indices = map(_clamped_if_read, read.indices, stage.tensor.shape)
+            expanded[read.indices] = substitute(stage.body, dict(zip(stage.axes, indices, strict=True)))
         return expanded[read.indices]
 
     for consumer in schedule.consumers(stage):
@@ -90,6 +91,17 @@ def inline(schedule: Schedule, stage: Stage) -> None:
         _replace_body(consumer, replace_reads(consumer.body, expand))
     stage.is_inlined = True
     stage.attach_loop = None
+
+
+def _clamped_if_read(index: Expr, extent: int) -> Expr:
+    """The index of an element that is there: data may say any other, which a read moves to the nearest.
+
+    What stands in the place of the read has other bounds, or none.
+    """
+    if not collect_reads(index):
+        return index
+    last = Binary("int64", "min", index, Const("int64", extent - 1))
+    return Binary("int64", "max", last, Const("int64", 0))
 
 
 def _replace_body(stage: Stage, body: Expr) -> None:
