@@ -130,6 +130,19 @@ def test_a_sum_of_products_is_added_up(vectorized: str) -> None:
     np.testing.assert_allclose(tw.build(s, threads=1)(a, b), (2 * a * b + 3 * a).sum(axis=1), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("vectorize", [False, True])
+@pytest.mark.parametrize("name", ["asin", "acos", "atan", "sinh", "tan", "tanh", "exp", "log", "erf", "floor"])
+@pytest.mark.parametrize("target", ["native", "llvm -mcpu=native -mattr=-f16c"])
+def test_functions_of_half_types_call_nothing(name: str, target: str, vectorize: bool) -> None:
+    X = te.placeholder((37,), "float16", name="X")
+    task = tw.Task([X], te.compute((37,), lambda i: getattr(te, name)(X[i]), name="out"))
+    s = tw.Schedule(task)
+    if vectorize:
+        s["out"].vectorize("i")
+    x = np.concatenate([RNG.uniform(-1, 1, 30), [-1.0, 1.0, 0.0, -0.0, np.nan, np.inf, -np.inf]]).astype(np.float16)
+    te.assert_matches(tw.build(s, target)(x), te.evaluate(task, x)[0], "float16")
+
+
 def test_an_axis_is_a_value() -> None:
     out = te.compute((5, 9), lambda i, j: te.cast(i * 10 + j, "float32"), name="out")
     pad = te.placeholder((1,), name="pad")
