@@ -27,6 +27,7 @@ from tilewright.te.index import (
     has_large_numbers,
     interval,
     is_anywhere,
+    is_large,
     maximum,
     minimum,
     of_atom,
@@ -76,7 +77,7 @@ class RangesBelow(Algebra[Range]):
 
     def held(self, value: Range, dtype: str) -> Range | None:
         """None also where it may wrap around: then all of the dimension is needed."""
-        return None if dtype != "int64" or has_large_numbers(value.start + const(value.width)) else value
+        return None if dtype != "int64" or is_large(value.width) or has_large_numbers(value.start) else value
 
     def combine(self, op: str, a: Range, b: Range) -> Range | None:
         if op == "add":

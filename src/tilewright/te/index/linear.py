@@ -182,8 +182,13 @@ def may_wrap(form: Linear, ranges: Ranges) -> bool:
 
 
 def has_large_numbers(form: Linear) -> bool:
-    """Whether a number in the form is larger than any of the index of an element; a population's never are."""
-    return any(not is_array(n) and not -_LARGE < n < _LARGE for n in (form.const, *form.terms.values()))
+    """Whether a number in the form is larger than any of the index of an element."""
+    return is_large(form.const) or any(map(is_large, form.terms.values()))
+
+
+def is_large(number: Number) -> bool:
+    """Whether a number is larger than any of the index of an element; those of a population never are."""
+    return isinstance(number, int) and not -_LARGE < number < _LARGE
 
 
 def atom_bounds(atom: Atom, ranges: Ranges) -> Interval:
@@ -291,8 +296,10 @@ class LinearForms(Algebra[Linear]):
         return combine(op, a, b, self.ranges)
 
     def held(self, value: Linear, dtype: str) -> Linear | None:
-        """None also where the ranges allow it to wrap around."""
-        wraps = dtype != "int64" or (self.ranges is not None and may_wrap(value, self.ranges))
+        """None also where it may wrap around; without ranges that is where numbers are large."""
+        if dtype != "int64":
+            return None
+        wraps = has_large_numbers(value) if self.ranges is None else may_wrap(value, self.ranges)
         return None if wraps else value
 
 
