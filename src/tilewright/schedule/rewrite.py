@@ -12,6 +12,7 @@ from tilewright.schedule.stage import Layout, Stage
 from tilewright.schedule.values import divides, global_values, loop_value, loop_var, number, plus, times
 from tilewright.te import (
     DTYPES,
+    MAX_DEPTH,
     Axis,
     Binary,
     Const,
@@ -88,9 +89,19 @@ def inline(schedule: Schedule, stage: Stage) -> None:
     for consumer in schedule.consumers(stage):
         if consumer.packs is stage.tensor:
             raise ScheduleError(f"{consumer.name} is packed from {stage.name}; inline before packing")
+        if (depth := inlined_depth(consumer, stage)) > MAX_DEPTH:
+            raise ScheduleError(
+                f"the expression of {consumer.name} would be {depth} deep with that of {stage.name} in it,"
+                f" and {MAX_DEPTH} at most are allowed; store {stage.name}"
+            )
         _replace_body(consumer, replace_reads(consumer.body, expand))
     stage.is_inlined = True
     stage.attach_loop = None
+
+
+def inlined_depth(consumer: Stage, stage: Stage) -> int:
+    """How deep the expression of a consumer is, at most, with that of the stage in the place of a read."""
+    return consumer.depth + stage.depth - 2
 
 
 def _clamped_if_read(index: Expr, extent: int) -> Expr:

@@ -48,6 +48,20 @@ def operands_first(expr: Expr) -> list[Expr]:
     return order
 
 
+def depth_of(expr: Expr) -> int:
+    """How many nodes stand in each other, without recursion.
+
+    >>> from tilewright import te
+    >>> i = te.reduce_axis(8, name="i")
+    >>> depth_of(i), depth_of(i * 2 + i)
+    (1, 3)
+    """
+    depths: dict[int, int] = {}
+    for e in operands_first(expr):
+        depths[id(e)] = 1 + max((depths[id(operand)] for operand in _CHILDREN[type(e)](e)), default=0)
+    return depths[id(expr)]
+
+
 def collect_reads(expr: Expr) -> list[Read]:
     """Every read in the expression, once a node, left to right; one inside another's index follows it."""
     reads: list[Read] = []
