@@ -20,6 +20,7 @@ from tilewright.te.dtype import (
     promote,
 )
 from tilewright.te.evaluation import evaluate
+from tilewright.te.expected import Expected
 from tilewright.te.expr import (
     COMPARISONS,
     COSTLY_FUNCTIONS,
@@ -110,6 +111,7 @@ __all__ = [
     "Cast",
     "Const",
     "DType",
+    "Expected",
     "Expr",
     "ExprLike",
     "Read",
