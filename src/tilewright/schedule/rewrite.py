@@ -24,6 +24,7 @@ from tilewright.te import (
     Var,
     collect_reads,
     format_expr,
+    merged,
     replace_reads,
     substitute,
     visit,
@@ -33,6 +34,9 @@ from tilewright.te.index import Intervals, is_anywhere
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
+
+# Of an expression with more reads, parts that are the same are made one: each would be copied wherever it is inlined.
+_MANY_READS = 64
 
 
 def identity(op: str, dtype: str) -> Const:
@@ -95,6 +99,8 @@ def inline(schedule: Schedule, stage: Stage) -> None:
                 f" and {MAX_DEPTH} at most are allowed; store {stage.name}"
             )
         _replace_body(consumer, replace_reads(consumer.body, expand))
+        if len(consumer.reads) > _MANY_READS:
+            _replace_body(consumer, merged(consumer.body))
     stage.is_inlined = True
     stage.attach_loop = None
 

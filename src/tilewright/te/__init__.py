@@ -93,7 +93,7 @@ from tilewright.te.renaming import names_in, renamed
 from tilewright.te.structure import structural_hash, topological_order
 from tilewright.te.task import Task
 from tilewright.te.tensor import Shape, Tensor, compute, placeholder, reduce_axis
-from tilewright.te.transform import children, collect_reads, depth_of, replace_reads, rewrite, substitute, visit
+from tilewright.te.transform import children, collect_reads, depth_of, merged, replace_reads, rewrite, substitute, visit
 from tilewright.te.words import WORD_BYTES, parts_of_word, word_of
 
 __all__ = [
@@ -167,6 +167,7 @@ __all__ = [
     "max",
     "maximum",
     "memory_step",
+    "merged",
     "min",
     "minimum",
     "names_in",

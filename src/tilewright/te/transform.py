@@ -91,6 +91,34 @@ def rewrite(expr: Expr, fn: Callable[[Expr], Expr | None]) -> Expr:
     return go(expr)
 
 
+def merged(expr: Expr) -> Expr:
+    """The expression with one node for parts that are the same.
+
+    >>> from tilewright import te
+    >>> i = te.reduce_axis(8, name="i")
+    >>> both = merged((i + 1) * (i + 1))
+    >>> children(both)[0] is children(both)[1]
+    True
+    """
+    known: dict[tuple[object, ...], Expr] = {}
+
+    def merge(e: Expr) -> Expr:
+        return known.setdefault((type(e), e.dtype, _own_part(e), *map(id, _CHILDREN[type(e)](e))), e)
+
+    return rewrite(expr, merge)
+
+
+def _own_part(e: Expr) -> object:
+    """What tells a node from others with the same operands."""
+    if isinstance(e, Unary | Binary):
+        return e.op
+    if isinstance(e, Const):
+        return repr(e.value) if isinstance(e.value, int | float) else id(e)
+    if isinstance(e, Reduce):
+        return (e.op, *map(id, e.axes))
+    return id(e.tensor if isinstance(e, Read) else e) if isinstance(e, Read | Var) else None
+
+
 def substitute(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
     """Replace variables by expressions. The list of axes that a Reduce binds stays as it is.
 
