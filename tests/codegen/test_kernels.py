@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -53,9 +54,12 @@ class TestNumPySemantics:
         for function in (lambda x: te.maximum(x, 0.0), lambda x: te.maximum(0.0, x)):
             np.testing.assert_array_equal(elementwise(function, a, vectorize=vectorize), np.maximum(a, 0))
 
-    def test_a_constant_nan_wins(self, vectorize: bool) -> None:
-        result = elementwise(lambda x: te.maximum(x, float("nan")), floats(), vectorize=vectorize)
-        assert np.isnan(result).all()
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_a_constant_nan_wins(self, sign: float, vectorize: bool) -> None:
+        nan = math.copysign(math.nan, sign)  # inf - inf has a sign on most machines
+        for function in (te.maximum, te.minimum):
+            for of_x in (lambda x, f=function: f(x, nan), lambda x, f=function: f(nan, x)):
+                assert np.isnan(elementwise(of_x, floats(), vectorize=vectorize)).all()
 
     @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
     def test_integer_division_rounds_down_and_by_zero_is_zero(self, dtype: str, vectorize: bool) -> None:
@@ -126,6 +130,19 @@ def test_a_sum_of_products_is_added_up(vectorized: str) -> None:
     np.testing.assert_allclose(tw.build(s, threads=1)(a, b), (2 * a * b + 3 * a).sum(axis=1), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("vectorize", [False, True])
+@pytest.mark.parametrize("name", ["asin", "acos", "atan", "sinh", "tan", "tanh", "exp", "log", "erf", "floor"])
+@pytest.mark.parametrize("target", ["native", "llvm -mcpu=native -mattr=-f16c"])
+def test_functions_of_half_types_call_nothing(name: str, target: str, vectorize: bool) -> None:
+    X = te.placeholder((37,), "float16", name="X")
+    task = tw.Task([X], te.compute((37,), lambda i: getattr(te, name)(X[i]), name="out"))
+    s = tw.Schedule(task)
+    if vectorize:
+        s["out"].vectorize("i")
+    x = np.concatenate([RNG.uniform(-1, 1, 30), [-1.0, 1.0, 0.0, -0.0, np.nan, np.inf, -np.inf]]).astype(np.float16)
+    te.assert_matches(tw.build(s, target)(x), te.evaluate(task, x)[0], "float16")
+
+
 def test_an_axis_is_a_value() -> None:
     out = te.compute((5, 9), lambda i, j: te.cast(i * 10 + j, "float32"), name="out")
     pad = te.placeholder((1,), name="pad")
@@ -165,6 +182,68 @@ def test_arg_reductions_give_the_first_extreme_and_nan_wins(op: str, schedule: s
     if schedule == "parallel":
         s["out"].parallel("i")
     np.testing.assert_array_equal(tw.build(s, threads=2)(a), getattr(np, op)(a, axis=1))
+
+
+@pytest.mark.parametrize("op", ["argmax", "argmin"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("factor", [None, 4, 7])
+def test_a_row_that_is_masked_as_a_whole_has_its_extreme_at_the_first_place(
+    op: str, dtype: str, factor: int | None
+) -> None:
+    """What masks it is what a reduction begins with; yet it has an index, unlike what is beyond the end of a tile."""
+    info = np.finfo(np.float32) if dtype == "float32" else np.iinfo(np.int8)
+    low, high = (-np.inf, np.inf) if dtype == "float32" else (int(info.min), int(info.max))
+    mask = low if op == "argmax" else high
+    a = RNG.integers(-3, 4, (6, 17)).astype(dtype)
+    x, k = te.placeholder(a.shape, dtype, name="X"), te.reduce_axis(17, name="k")
+    out = te.compute(
+        (6,), lambda i: getattr(te, op)(te.select(k < i * 3, x[i, k], te.constant(mask, dtype)), axis=k), name="out"
+    )
+    s = tw.Schedule(tw.Task([x], [out]))
+    if factor is not None:
+        s["out"].vectorize(s["out"].split("k", factor)[1])
+    masked = np.where(np.arange(17) < np.arange(6)[:, None] * 3, a, np.array(mask, dtype))
+    np.testing.assert_array_equal(tw.build(s, threads=1)(a), getattr(np, op)(masked, axis=1))
+
+
+def test_arithmetic_on_axes_wraps_around() -> None:
+    """Axes are int64: a generator of random numbers multiplies them by more than an index is ever multiplied by."""
+    factor, number = 6364136223846793005, 1442695040888963407
+    i = np.arange(37, dtype=np.int64)
+    with np.errstate(over="ignore"):
+        x = i * np.int64(factor) + np.int64(number)
+        scaled = i * np.int64(1 << 62)
+    cases: list[tuple[Callable[[Expr], Expr], Array]] = [
+        (lambda i: (i * factor + number) % 1000, x % 1000),
+        (lambda i: (i * (1 << 62)) // (1 << 62), scaled // (1 << 62)),
+        (lambda i: te.maximum(i * factor + number, 0), np.maximum(x, 0)),
+        (lambda i: te.cast(i * factor + number >= 0, "int64"), (x >= 0).astype(np.int64)),
+        (lambda i: te.cast(i * (1 << 58) - (1 << 62) < (1 << 62) - i, "int64"), np.where(i < 32, 1, 0)),
+    ]
+    for function, expected in cases:
+        for vectorize in (False, True):
+            s = tw.Schedule(tw.Task([], [te.compute((37,), function, name="out")]))
+            if vectorize:
+                s["out"].vectorize("i")
+            np.testing.assert_array_equal(tw.build(s, threads=1)(), expected)
+
+
+def test_an_index_that_wraps_around_is_clamped_into_the_tensor() -> None:
+    x = te.placeholder((5,), name="X")
+    out = te.compute((8,), lambda i: x[te.minimum(i * (1 << 62), 4)], name="out")
+    t = np.arange(5, dtype=np.float32)
+    # 0, 2**62, -2**63, -2**62, and again
+    np.testing.assert_array_equal(tw.build(tw.Task([x], [out]))(t), np.tile(np.array([0, 4, 0, 0], np.float32), 2))
+
+
+def test_an_index_read_from_memory_is_clamped_into_a_stage_that_is_inlined() -> None:
+    x, rows = te.placeholder((20,), name="X"), te.placeholder((6,), "int32", name="R")
+    even = te.compute((10,), lambda i: x[i * 2], name="even")
+    out = te.compute((6,), lambda i: even[rows[i]], name="out")
+    s = tw.Schedule(tw.Task([x, rows], [out]))
+    s["even"].compute_inline()
+    t, r = np.arange(20, dtype=np.float32), np.array([-7, 0, 3, 9, 10, 99], np.int32)
+    np.testing.assert_array_equal(tw.build(s)(t, r), t[::2][np.clip(r, 0, 9)])
 
 
 def padded_row(n: int) -> tuple[tw.Task, Tensor]:

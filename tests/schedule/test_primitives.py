@@ -8,7 +8,9 @@ from textwrap import dedent
 import pytest
 
 from tests.schedule.programs import blur, diamond, gemm_relu, gram, padded_sum, phases
+from tilewright import te
 from tilewright.schedule import Schedule
+from tilewright.te import Task
 
 Case = tuple[Callable[[], Schedule], Callable[[Schedule], object], str]
 
@@ -591,3 +593,18 @@ def test_loops_are_given_by_name_or_by_object() -> None:
     by_object["C"].compute_at(by_object["D"], outer)
     assert str(by_name) == str(by_object)
     assert by_name.trace == by_object.trace
+
+
+def test_two_sequences_that_read_each_other_are_inlined_from_the_first_to_the_last() -> None:
+    """Each step reads both of the step before, so that copies of their expressions would double with each."""
+    x = a = te.placeholder((4,), name="a")
+    y = b = te.placeholder((4,), name="b")
+    for n in range(24):
+        x, y = (
+            te.compute((4,), lambda i, x=x, y=y: x[i] * 0.5 + y[i], name=f"x{n}"),
+            te.compute((4,), lambda i, x=x, y=y: x[i] - y[i] * 0.5, name=f"y{n}"),
+        )
+    s = Schedule(Task([a, b], te.compute((4,), lambda i: x[i] + y[i], name="out")))
+    for stage in s.active_stages[:-1]:
+        stage.compute_inline()
+    assert len(s["out"].reads) <= 64

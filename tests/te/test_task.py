@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Callable
 
@@ -107,3 +108,14 @@ def test_a_shared_value_is_counted_once() -> None:
         return x * x
 
     assert _pointwise(body).flop == 64
+
+
+def test_a_task_of_many_stages_is_pickled_and_is_the_same() -> None:
+    x = te.placeholder((4,), name="x", constant=True)
+    y = x
+    for n in range(200):
+        y = te.compute((4,), lambda i, y=y: y[i] * 0.5 + 0.25, name=f"y{n}")
+    task = Task([x], [y], name="chain")
+    again = pickle.loads(pickle.dumps(task))
+    assert (again.hash, again.name, again.constants[0].name) == (task.hash, "chain", "x")
+    assert copy.copy(task) is copy.deepcopy(task) is task

@@ -77,6 +77,9 @@ ERRORS: list[tuple[Callable[[], object], str]] = [
     (lambda: A[0, 1.0], "index 1 of tensor A is `1.0` of type float32; an index must be an integer"),
     (lambda: list(A), "tensor A cannot be iterated"),
     (lambda: te.compute((4, 4), lambda i: V[i], name="C"), "compute C has 2 dimensions, but its function takes 1 axes"),
+    (lambda: te.compute(4, lambda *, i: V[i], name="C"), "compute C gives its function the axes by position"),
+    (lambda: te.placeholder({8, 4}, name="X"), "the shape of X is {8, 4}; it must be"),  # type: ignore[arg-type]
+    (lambda: te.placeholder(b"ab", name="X"), "the shape of X is b.ab.; it must be"),
     (_compute(lambda i: V[i], extent=9), r"index `i` of dimension 0 of tensor V reaches 0..8, .* extent 8 \(0..7\)"),
     (_compute(lambda i: A[i, i + 5]), r"index `i \+ 5` of dimension 1 of tensor A reaches 5..8"),
     (_compute(lambda i: V[i - 1]), r"`i - 1` of dimension 0 of tensor V reaches -1..2"),

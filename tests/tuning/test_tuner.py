@@ -15,7 +15,7 @@ import pytest
 from tests.tuning.fake_measurer import FakeMeasurer
 from tilewright import te
 from tilewright.cost_model import RandomModel
-from tilewright.errors import NoValidCandidateError, TilewrightError
+from tilewright.errors import NoValidCandidateError, TilewrightError, UsageError
 from tilewright.measure import Context, MeasureOptions
 from tilewright.records import RecordLog, fastest, latest, read_records
 from tilewright.schedule import Trace
@@ -307,3 +307,18 @@ def test_a_program_of_winograd_is_measured_and_checked_as_it_rounds() -> None:
     found = [record for record in result.records if not record.trace.is_exact]
     assert found
     assert {record.status for record in found} == {"OK"}
+
+
+def test_a_task_whose_results_rounding_moves_far_has_valid_programs() -> None:
+    """The logarithm of a sum that is nearly zero is off by more than the sum is, however the sum is computed."""
+    a, b = te.placeholder((200, 64), name="A"), te.placeholder((64, 200), name="B")
+    k = te.reduce_axis(64, name="k")
+    product = te.compute((200, 200), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="product")
+    out = te.compute((200, 200), lambda i, j: te.log(te.abs(product[i, j])), name="out")
+    result = tune(Task([a, b], [out]), trials=3, threads=1)
+    assert [record.status for record in result.records] == ["OK"] * 3
+
+
+def test_a_measurer_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="measurer is 5; it must be a Measurer"):
+        tune(TASK, trials=1, threads=1, measurer=5)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ once: the same right-hand side gives the earlier value.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -276,6 +277,8 @@ def literal(value: float, dtype: str) -> str:
     """`value` as an LLVM literal of `dtype`; floats are written as their bits, so that none is rounded."""
     if dtype == "bool":
         return "true" if value else "false"
+    if value != value:
+        value = math.nan  # one of all: that of inf - inf has a sign
     if dtype == "float32":
         rounded = struct.unpack("<f", struct.pack("<f", _clamp_float32(value)))[0]
         return f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"

@@ -38,7 +38,9 @@ def narrow(b: FunctionBuilder, target: Target, x: Value, dtype: str) -> Value:
     if dtype == "bfloat16":
         return _narrow_bfloat16(b, x)
     if target.has_float16_conversion:
-        return b.bitcast(b.convert("fptrunc", x, "float16"), "int16")
+        # LLVM would take the sign of a float32 result from the float64 that it comes from, which x86 cannot convert.
+        single = b.intrinsic("arithmetic.fence", x) if target.arch == "x86_64" else x
+        return b.bitcast(b.convert("fptrunc", single, "float16"), "int16")
     return _narrow_float16(b, x)
 
 

@@ -49,6 +49,13 @@ def summands(e: Expr) -> tuple[Expr, ...]:
     return (*parts[0], *parts[1]) if all(parts) else ()
 
 
+def _is_neutral_otherwise(value: Expr, op: str) -> bool:
+    """Whether it is a select that leaves a reduction by `op` as it is where its condition does not hold."""
+    if not isinstance(value, Select) or not isinstance(value.b, Const):
+        return False
+    return bool(value.b.value == identity(op, value.b.dtype).value)
+
+
 class FunctionWriter:
     """Writes one function: the kernel itself, or the body of a parallel loop."""
 
@@ -306,12 +313,16 @@ class FunctionWriter:
         return [reduce_lanes(self.builder, op, values[0])]
 
     def _is_beyond(self, stmt: Update) -> bool:
-        """Whether this is certainly beyond the reduction's end, where the guard leaves the neutral value."""
+        """Whether this is certainly beyond the reduction's end, where the guard leaves the neutral value.
+
+        An argmax may take the index of a value that is neutral, as of one that the task itself masks: there the index
+        has to be neutral, too.
+        """
+        operators = (stmt.op, "min")  # the first of several indices is the least
+        if not all(map(_is_neutral_otherwise, stmt.values, operators)):
+            return False
         first = stmt.values[0]
-        if not isinstance(first, Select) or not isinstance(first.b, Const):
-            return False
-        if first.b.value != identity(stmt.op, first.b.dtype).value:
-            return False
+        assert isinstance(first, Select), "it is guarded"
         return self.values.emit(first.cond).text == "false"
 
     # --- parallel loops ---------------------------------------------------------------------------------------------

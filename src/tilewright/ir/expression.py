@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.ir.nest import Index, Load, Test
 from tilewright.te import COMPARISONS, Binary, Cast, Const, Expr, Read, Select, Unary, Var
-from tilewright.te.index import FromMemory, Interval, Linear, LinearForms, clamped, of_atom
+from tilewright.te.index import FromMemory, Interval, Linear, LinearForms, clamped, may_wrap, of_atom
 
 if TYPE_CHECKING:
     from tilewright.ir.lower import NestBuilder
@@ -72,8 +72,10 @@ class ExpressionLowering:
         a, b = self.forms.of(e.a), self.forms.of(e.b)
         if a is None or b is None:
             return None
-        if e.op in ("eq", "ne"):
-            return Test("bool", e.op, a - b)
         if e.op in ("ge", "gt"):
             a, b = b, a  # a >= b is b <= a
-        return Test("bool", "ge", b - a + (-1 if e.op in ("lt", "gt") else 0))
+        is_equality = e.op in ("eq", "ne")
+        form = a - b if is_equality else b - a + (-1 if e.op in ("lt", "gt") else 0)
+        if may_wrap(form, self.builder.ranges):
+            return None
+        return Test("bool", e.op if is_equality else "ge", form)

@@ -17,7 +17,7 @@ from tilewright.schedule.loop import (
     Loop,
     Split,
 )
-from tilewright.schedule.rewrite import accumulator_dtype, identity, places, reduction_guard
+from tilewright.schedule.rewrite import accumulator_dtype, identity, inlined_depth, places, reduction_guard
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stage import Stage
 from tilewright.schedule.steps import Step, step_from_json
@@ -59,6 +59,7 @@ __all__ = [
     "enclosing_loops",
     "global_values",
     "identity",
+    "inlined_depth",
     "is_cut",
     "loop_value",
     "may_be_cut",

@@ -24,8 +24,10 @@ from tilewright.te.index import (
     ceil_div,
     combine_intervals,
     const,
+    has_large_numbers,
     interval,
     is_anywhere,
+    is_large,
     maximum,
     minimum,
     of_atom,
@@ -72,6 +74,10 @@ class RangesBelow(Algebra[Range]):
 
     def constant(self, value: int) -> Range:
         return Range(const(value), 0)
+
+    def held(self, value: Range, dtype: str) -> Range | None:
+        """None also where it may wrap around: then all of the dimension is needed."""
+        return None if dtype != "int64" or is_large(value.width) or has_large_numbers(value.start) else value
 
     def combine(self, op: str, a: Range, b: Range) -> Range | None:
         if op == "add":

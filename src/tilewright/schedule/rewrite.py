@@ -12,6 +12,7 @@ from tilewright.schedule.stage import Layout, Stage
 from tilewright.schedule.values import divides, global_values, loop_value, loop_var, number, plus, times
 from tilewright.te import (
     DTYPES,
+    MAX_DEPTH,
     Axis,
     Binary,
     Const,
@@ -23,6 +24,7 @@ from tilewright.te import (
     Var,
     collect_reads,
     format_expr,
+    merged,
     replace_reads,
     substitute,
     visit,
@@ -32,6 +34,9 @@ from tilewright.te.index import Intervals, is_anywhere
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
+
+# Of an expression with more reads, parts that are the same are made one: each would be copied wherever it is inlined.
+_MANY_READS = 64
 
 
 def identity(op: str, dtype: str) -> Const:
@@ -81,15 +86,39 @@ def inline(schedule: Schedule, stage: Stage) -> None:
             return None
         # Reads of one element share one node, so that a chain of stages that read twice does not double each time.
         if read.indices not in expanded:
-            expanded[read.indices] = substitute(stage.body, dict(zip(stage.axes, read.indices, strict=True)))
+            indices = map(_clamped_if_read, read.indices, stage.tensor.shape)
+            expanded[read.indices] = substitute(stage.body, dict(zip(stage.axes, indices, strict=True)))
         return expanded[read.indices]
 
     for consumer in schedule.consumers(stage):
         if consumer.packs is stage.tensor:
             raise ScheduleError(f"{consumer.name} is packed from {stage.name}; inline before packing")
+        if (depth := inlined_depth(consumer, stage)) > MAX_DEPTH:
+            raise ScheduleError(
+                f"the expression of {consumer.name} would be {depth} deep with that of {stage.name} in it,"
+                f" and {MAX_DEPTH} at most are allowed; store {stage.name}"
+            )
         _replace_body(consumer, replace_reads(consumer.body, expand))
+        if len(consumer.reads) > _MANY_READS:
+            _replace_body(consumer, merged(consumer.body))
     stage.is_inlined = True
     stage.attach_loop = None
+
+
+def inlined_depth(consumer: Stage, stage: Stage) -> int:
+    """How deep the expression of a consumer is, at most, with that of the stage in the place of a read."""
+    return consumer.depth + stage.depth - 2
+
+
+def _clamped_if_read(index: Expr, extent: int) -> Expr:
+    """The index of an element that is there: data may say any other, which a read moves to the nearest.
+
+    What stands in the place of the read has other bounds, or none.
+    """
+    if not collect_reads(index):
+        return index
+    last = Binary("int64", "min", index, Const("int64", extent - 1))
+    return Binary("int64", "max", last, Const("int64", 0))
 
 
 def _replace_body(stage: Stage, body: Expr) -> None:

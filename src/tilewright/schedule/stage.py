@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.loop import Extent, Fuse, Loop, Relation, Split
-from tilewright.te import Axis, Const, Expr, Read, Reduce, Tensor, Var, collect_reads
+from tilewright.te import Axis, Const, Expr, Read, Reduce, Tensor, Var, collect_reads, depth_of
 
 if TYPE_CHECKING:
     from tilewright.schedule.schedule import Schedule
@@ -60,6 +60,11 @@ class Stage:
     @property
     def reduction(self) -> Reduce | None:
         return self.body if isinstance(self.body, Reduce) else None
+
+    @property
+    def depth(self) -> int:
+        """How many expressions stand in each other in what it computes."""
+        return _depth_of(self.body)
 
     @property
     def reduce_axes(self) -> tuple[Axis, ...]:
@@ -304,6 +309,11 @@ def _reads_in(body: Expr) -> tuple[Read, ...]:
 def _sources_in(body: Expr) -> tuple[Tensor, ...]:
     """The tensors that a body reads, each once."""
     return tuple(dict.fromkeys(read.tensor for read in _reads_in(body)))
+
+
+@lru_cache(maxsize=256)
+def _depth_of(body: Expr) -> int:
+    return max(map(depth_of, body.values)) if isinstance(body, Reduce) else depth_of(body)
 
 
 def _stage(stage: Stage | str) -> str:

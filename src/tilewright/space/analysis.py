@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilewright.schedule import Schedule, Stage
+from tilewright.schedule import Schedule, Stage, inlined_depth
 from tilewright.target import Target
 from tilewright.te import (
     COSTLY_FUNCTIONS,
+    MAX_DEPTH,
     Axis,
     Binary,
     Const,
@@ -36,7 +37,13 @@ def is_strictly_inlinable(stage: Stage) -> bool:
             cheap = False
 
     visit(stage.body, check)
-    return cheap and all(_is_simple(index) for read in stage.reads for index in read.indices)
+    is_cheap = cheap and all(_is_simple(index) for read in stage.reads for index in read.indices)
+    return is_cheap and has_room_in_consumers(stage)
+
+
+def has_room_in_consumers(stage: Stage) -> bool:
+    """Whether the expressions of its consumers stay short enough with that of the stage in them."""
+    return all(inlined_depth(consumer, stage) <= MAX_DEPTH for consumer in stage.schedule.consumers(stage))
 
 
 def _is_simple(index: Expr) -> bool:

@@ -6,6 +6,7 @@ their elements. A tensor is read as `A[i, j]`, with any integer expression as an
 on data, as in `A[B[i]]`, is clamped into the tensor when the kernel runs, so that no data makes it leave.
 """
 
+from tilewright.te.check import MAX_DEPTH
 from tilewright.te.comparison import assert_matches, is_rounded, random_inputs, reduction_size
 from tilewright.te.dtype import (
     DTYPES,
@@ -19,6 +20,7 @@ from tilewright.te.dtype import (
     promote,
 )
 from tilewright.te.evaluation import evaluate
+from tilewright.te.expected import Expected
 from tilewright.te.expr import (
     COMPARISONS,
     COSTLY_FUNCTIONS,
@@ -91,7 +93,7 @@ from tilewright.te.renaming import names_in, renamed
 from tilewright.te.structure import structural_hash, topological_order
 from tilewright.te.task import Task
 from tilewright.te.tensor import Shape, Tensor, compute, placeholder, reduce_axis
-from tilewright.te.transform import children, collect_reads, replace_reads, rewrite, substitute, visit
+from tilewright.te.transform import children, collect_reads, depth_of, merged, replace_reads, rewrite, substitute, visit
 from tilewright.te.words import WORD_BYTES, parts_of_word, word_of
 
 __all__ = [
@@ -101,6 +103,7 @@ __all__ = [
     "DTYPES",
     "ELEMENT_FUNCTIONS",
     "FLOAT_FUNCTIONS",
+    "MAX_DEPTH",
     "REDUCTIONS",
     "WORD_BYTES",
     "Axis",
@@ -108,6 +111,7 @@ __all__ = [
     "Cast",
     "Const",
     "DType",
+    "Expected",
     "Expr",
     "ExprLike",
     "Read",
@@ -140,6 +144,7 @@ __all__ = [
     "constant",
     "cos",
     "cosh",
+    "depth_of",
     "dot4",
     "equal",
     "erf",
@@ -162,6 +167,7 @@ __all__ = [
     "max",
     "maximum",
     "memory_step",
+    "merged",
     "min",
     "minimum",
     "names_in",

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.te.dtype import DTYPES, bfloat16_to_float32, float32_to_bfloat16, is_float, numpy_dtype
+from tilewright.te.dtype import DTYPES, EPSILON, bfloat16_to_float32, float32_to_bfloat16, is_float, numpy_dtype
 from tilewright.te.expr import Cast, Expr, Reduce
 from tilewright.te.task import Task
 from tilewright.te.tensor import Tensor
 from tilewright.te.transform import collect_reads, visit
 
-_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 _LARGEST_INTEGER = 1000
 
 
@@ -53,12 +52,13 @@ def assert_matches(
     reduction_size: int = 1,
     error_growth: float = 1.0,
     rounded: bool = False,
+    spread: NDArray[Any] | None = None,
 ) -> None:
     """Raise AssertionError unless `actual` equals `expected` up to rounding.
 
     Integers and bools must be equal; those that are `rounded` floats may differ by one. Floats may differ by some units
     in the last place of `dtype`, and absolutely by what rounding in a reduction of that size can add up to, or by
-    `error_growth` times all that; NaN equals NaN.
+    `error_growth` times all that; NaN equals NaN. With a `spread`, each element may differ by so much more.
     """
     assert actual.shape == expected.shape, f"shape is {actual.shape}, expected {expected.shape}"
     assert actual.dtype == expected.dtype, f"dtype is {actual.dtype}, expected {expected.dtype}"
@@ -69,6 +69,9 @@ def assert_matches(
     else:
         rtol, atol = 0.0, float(rounded)
         wrong = np.abs(a.astype(np.int64) - e.astype(np.int64)) > 1 if rounded else a != e
+    if spread is not None:
+        allowed = spread + (rtol * np.abs(e) + atol if is_float(dtype) else atol)
+        wrong &= ~(difference(actual, expected, dtype) <= allowed)
     if wrong.any():
         first = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise AssertionError(
@@ -77,8 +80,18 @@ def assert_matches(
         )
 
 
+def difference(a: NDArray[Any], b: NDArray[Any], dtype: str) -> NDArray[np.float64]:
+    """How far apart the elements are; infinitely where one of two is NaN, or of two infinities."""
+    if not is_float(dtype):
+        return np.abs(a.astype(np.int64) - b.astype(np.int64)).astype(np.float64)
+    x, y = _numbers(a, dtype), _numbers(b, dtype)
+    with np.errstate(invalid="ignore"):
+        apart = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.abs(x - y))
+    return np.where(np.isnan(apart), np.inf, apart)
+
+
 def _tolerances(expected: NDArray[Any], dtype: str, reduction_size: int) -> tuple[float, float]:
-    epsilon = _EPSILON[dtype]
+    epsilon = EPSILON[dtype]
     finite = expected[np.isfinite(expected)]
     root_mean_square = math.sqrt(float(np.mean(np.square(finite)))) if finite.size else 0.0
     scale = max(1.0, root_mean_square)

@@ -41,6 +41,10 @@ DTYPES: dict[str, DType] = {
 }
 
 
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+"""The distance from 1 to the next number, of each type of floats."""
+
+
 def check_dtype(name: object) -> str:
     """The element type of that name, or of that NumPy type; an unknown one raises."""
     text = name if isinstance(name, str) else getattr(name, "__name__", None) or getattr(name, "name", None)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tilewright.errors import ExpressionError, KernelArgumentError
 from tilewright.te.dtype import bfloat16_to_float32, float32_to_bfloat16, is_float, numpy_dtype
 from tilewright.te.expr import Axis, Binary, Cast, Const, Expr, Read, Reduce, Select, Unary
+from tilewright.te.rounding import Noise
 from tilewright.te.task import Task
 from tilewright.te.tensor import Tensor
 from tilewright.te.transform import children, collect_reads
@@ -30,11 +31,11 @@ _BLOCK_POINTS = 1 << 22
 _HALF = ("float16", "bfloat16")
 
 
-def evaluate(task: Task, *arrays: Array) -> list[Array]:
+def evaluate(task: Task, *arrays: Array, noise: Noise | None = None) -> list[Array]:
     """The outputs of `task` for the given inputs; bfloat16 arrays hold their bits in uint16.
 
     A read out of bounds raises ExpressionError unless a select leaves it out; an index that depends on data is clamped
-    into its tensor, as kernels do.
+    into its tensor, as kernels do. With `noise`, results are off by what rounding may do.
 
     >>> from tilewright import te
     >>> A = te.placeholder((3,), name="A")
@@ -49,7 +50,7 @@ def evaluate(task: Task, *arrays: Array) -> list[Array]:
     values = {tensor: _load(tensor, array) for tensor, array in zip(task.inputs, arrays, strict=True)}
     with np.errstate(all="ignore"):
         for stage in task.stages:
-            values[stage] = _evaluate_stage(stage, values)
+            values[stage] = _evaluate_stage(stage, values, noise)
         return [_store(values[tensor], tensor.dtype) for tensor in task.outputs]
 
 
@@ -85,25 +86,27 @@ def _round(values: Array, dtype: str) -> Array:
 # --- one stage -------------------------------------------------------------------------------------------------
 
 
-def _evaluate_stage(stage: Tensor, arrays: Mapping[Tensor, Array]) -> Array:
+def _evaluate_stage(stage: Tensor, arrays: Mapping[Tensor, Array], noise: Noise | None) -> Array:
     body = stage.body
     assert body is not None
     result = np.empty(stage.shape, _compute_dtype(stage.dtype))
     num_inner = math.prod(axis.extent for axis in body.axes) if isinstance(body, Reduce) else 1
     for block in _blocks(stage.shape, max(1, _BLOCK_POINTS // num_inner)):
         if isinstance(body, Reduce):
-            result[block] = _reduce_block(stage, body, block, arrays)
+            result[block] = _reduce_block(stage, body, block, arrays, noise)
         else:
-            result[block] = _Grid(stage, arrays, stage.axes, block).evaluate(body)
-    return _round(result, stage.dtype)
+            result[block] = _Grid(stage, arrays, stage.axes, block, noise).evaluate(body)
+    return _round(result if noise is None else noise.of_stage(stage, result), stage.dtype)
 
 
-def _reduce_block(stage: Tensor, body: Reduce, spatial: Block, arrays: Mapping[Tensor, Array]) -> Array:
+def _reduce_block(
+    stage: Tensor, body: Reduce, spatial: Block, arrays: Mapping[Tensor, Array], noise: Noise | None
+) -> Array:
     shape = _sizes(spatial)
     limit = max(1, _BLOCK_POINTS // math.prod(shape))
     total: list[Array] | None = None
     for reduced in _blocks(tuple(axis.extent for axis in body.axes), limit):
-        grid = _Grid(stage, arrays, (*stage.axes, *body.axes), (*spatial, *reduced))
+        grid = _Grid(stage, arrays, (*stage.axes, *body.axes), (*spatial, *reduced), noise)
         whole = (*shape, *_sizes(reduced))
         values = [np.broadcast_to(grid.evaluate(v), whole).reshape(*shape, -1) for v in body.values]
         part = _reduce(body, values)
@@ -161,9 +164,17 @@ _PAIRWISE: dict[str, np.ufunc] = {"sum": np.add, "prod": np.multiply, "max": np.
 class _Grid:
     """Evaluates expressions at every point of one block of a stage's axes."""
 
-    def __init__(self, stage: Tensor, arrays: Mapping[Tensor, Array], axes: Sequence[Axis], block: Block) -> None:
+    def __init__(
+        self,
+        stage: Tensor,
+        arrays: Mapping[Tensor, Array],
+        axes: Sequence[Axis],
+        block: Block,
+        noise: Noise | None,
+    ) -> None:
         self._stage = stage
         self._arrays = arrays
+        self._noise = noise
         grids = np.ogrid[block] if block else ()
         self._values: dict[Expr, Array] = dict(zip(axes, grids, strict=True))
         self._outside: dict[Expr, Array] = {}
@@ -177,8 +188,15 @@ class _Grid:
     def _value(self, e: Expr) -> Array:
         if e not in self._values:
             operands = [self._value(x) for x in children(e)]
-            self._values[e] = np.asarray(self._apply(e, operands))
+            self._values[e] = self._moved(self._noise, e, operands) if self._noise else self._applied(e, operands)
         return self._values[e]
+
+    def _moved(self, noise: Noise, e: Expr, operands: list[Array]) -> Array:
+        x = noise.before_step(e, operands)
+        return noise.of_operation(self._stage, e, x, self._applied(e, x))
+
+    def _applied(self, e: Expr, operands: list[Array]) -> Array:
+        return np.asarray(self._apply(e, operands))
 
     def _apply(self, e: Expr, x: list[Array]) -> Array:
         if isinstance(e, Const):

@@ -80,6 +80,19 @@ class Task:
         """
         return float(sum(_stage_flop(stage) for stage in self.stages))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As JSON, which is flat: pickle calls itself for whatever reads something else, and Python allows a thousand."""
+        try:
+            return Task.from_json, (self.to_json(),)
+        except ExpressionError:  # too large for that
+            return Task, (self.inputs, self.outputs, self.name)
+
+    def __copy__(self) -> Task:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Task:
+        return self
+
     def to_json(self) -> dict[str, Any]:
         """The task as JSON, from which `from_json` makes the same computation under the same names.
 

@@ -6,7 +6,7 @@ import inspect
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import FunctionType
 from typing import NoReturn, SupportsIndex, TypeAlias
@@ -169,6 +169,8 @@ def _axis_names(function: Callable[..., ExprLike], ndim: int, name: str) -> list
     parameters = [p for p in every if p.default is inspect.Parameter.empty]  # a default binds a value, not an axis
     if len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
         return [f"i{d}" for d in range(ndim)]
+    if any(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters):
+        raise ExpressionError(f"compute {name} gives its function the axes by position; write it without the *")
     if len(parameters) != ndim:
         raise ExpressionError(f"compute {name} has {ndim} dimensions, but its function takes {len(parameters)} axes")
     return [p.name for p in parameters]
@@ -183,7 +185,7 @@ def _takes_any_number(function: Callable[..., ExprLike]) -> bool:
 
 
 def _shape(shape: Shape, name: str) -> tuple[int, ...]:
-    if not isinstance(shape, int | Iterable):
+    if isinstance(shape, str | bytes | bytearray | Set | Mapping) or not isinstance(shape, int | Iterable):
         raise ExpressionError(f"the shape of {name} is {shape!r}; it must be a whole number or a tuple of them")
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
     return tuple(_positive(e, f"dimension {d} of {name}") for d, e in enumerate(dims))

@@ -48,6 +48,20 @@ def operands_first(expr: Expr) -> list[Expr]:
     return order
 
 
+def depth_of(expr: Expr) -> int:
+    """How many nodes stand in each other, without recursion.
+
+    >>> from tilewright import te
+    >>> i = te.reduce_axis(8, name="i")
+    >>> depth_of(i), depth_of(i * 2 + i)
+    (1, 3)
+    """
+    depths: dict[int, int] = {}
+    for e in operands_first(expr):
+        depths[id(e)] = 1 + max((depths[id(operand)] for operand in _CHILDREN[type(e)](e)), default=0)
+    return depths[id(expr)]
+
+
 def collect_reads(expr: Expr) -> list[Read]:
     """Every read in the expression, once a node, left to right; one inside another's index follows it."""
     reads: list[Read] = []
@@ -75,6 +89,34 @@ def rewrite(expr: Expr, fn: Callable[[Expr], Expr | None]) -> Expr:
         return known
 
     return go(expr)
+
+
+def merged(expr: Expr) -> Expr:
+    """The expression with one node for parts that are the same.
+
+    >>> from tilewright import te
+    >>> i = te.reduce_axis(8, name="i")
+    >>> both = merged((i + 1) * (i + 1))
+    >>> children(both)[0] is children(both)[1]
+    True
+    """
+    known: dict[tuple[object, ...], Expr] = {}
+
+    def merge(e: Expr) -> Expr:
+        return known.setdefault((type(e), e.dtype, _own_part(e), *map(id, _CHILDREN[type(e)](e))), e)
+
+    return rewrite(expr, merge)
+
+
+def _own_part(e: Expr) -> object:
+    """What tells a node from others with the same operands."""
+    if isinstance(e, Unary | Binary):
+        return e.op
+    if isinstance(e, Const):
+        return repr(e.value) if isinstance(e.value, int | float) else id(e)
+    if isinstance(e, Reduce):
+        return (e.op, *map(id, e.axes))
+    return id(e.tensor if isinstance(e, Read) else e) if isinstance(e, Read | Var) else None
 
 
 def substitute(expr: Expr, values: Mapping[Var, Expr]) -> Expr:

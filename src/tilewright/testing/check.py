@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.runtime.build import build
 from tilewright.schedule import Schedule
-from tilewright.te import Task, assert_matches, evaluate, is_rounded, numpy_dtype, random_inputs, reduction_size
+from tilewright.te import Expected, Task, evaluate, numpy_dtype, random_inputs
 from tilewright.testing.guarded import SentinelArray, before_guard_page
 
 
@@ -30,10 +30,6 @@ def check_program(
     kernel(**guarded, out=tuple(output.array for output in outputs))
     for output in outputs:
         output.check()
-    size = reduction_size(task)
-    for tensor, output, expected in zip(task.outputs, outputs, evaluate(task, *inputs), strict=True):
-        try:
-            growth = schedule.trace.error_growth
-            assert_matches(output.array, expected, tensor.dtype, size, growth, is_rounded(tensor))
-        except AssertionError as error:
-            raise AssertionError(f"output {tensor.name}: {error}") from None
+    expected = Expected(task, lambda: inputs, evaluate(task, *inputs))
+    wrong = expected.mismatch([output.array for output in outputs], schedule.trace.error_growth)
+    assert not wrong, wrong

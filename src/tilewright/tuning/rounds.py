@@ -65,6 +65,8 @@ def measurer_or_local(
         return
     if options is not None:
         raise UsageError("measure has the options of the measurer of this machine, and another is given; give one")
+    if not all(hasattr(measurer, name) for name in ("target", "threads", "submit", "next_result")):
+        raise UsageError(f"measurer is {measurer!r}; it must be a Measurer, as tilewright.measure describes it")
     if (measurer.target, measurer.threads) != (target, threads):
         raise UsageError(
             f"the measurer is for {measurer.threads} threads on {measurer.target}, and programs for {threads} threads "

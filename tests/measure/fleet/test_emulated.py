@@ -52,7 +52,8 @@ def test_an_aarch64_kernel_runs_and_its_constants_are_packed_there(task: Task, r
 @pytest.mark.qemu
 def test_a_kernel_of_another_task_is_found_out(runner_of: RunnerOf) -> None:
     runner = runner_of(doubling(), MeasureOptions())
-    runner._expected = [2 * expected for expected in runner._expected]
+    assert runner._expected is not None
+    runner._expected.outputs = [2 * output for output in runner._expected.outputs]
     assert runner.run(built(doubling()), None).status == "WRONG_RESULT"
 
 

@@ -27,7 +27,7 @@ from tilewright.measure.measurement import OK, RUN_ERROR, RUN_TIMEOUT, WRONG_RES
 from tilewright.measure.options import MeasureOptions
 from tilewright.measure.protocols import Built
 from tilewright.target import Target
-from tilewright.te import Task, assert_matches, is_rounded, numpy_dtype, random_inputs, reduction_size
+from tilewright.te import Expected, Task, numpy_dtype, random_inputs
 
 _MAIN = Path(__file__).with_name("emulated_main.c")
 _HEADERS = Path(runtime.__file__).parent / "native"
@@ -58,7 +58,7 @@ class EmulatedRunner:
         self._options = options
         self._task: Task | None = None
         self._inputs: list[Array] = []
-        self._expected: list[Array] = []
+        self._expected: Expected | None = None
         self._ready: list[_Ready] = []  # the last used one at the end
 
     def prepare(self, task: Task, context: Context) -> None:
@@ -67,7 +67,8 @@ class EmulatedRunner:
             return
         self.reset()
         self._inputs = random_inputs(task, np.random.default_rng(self._options.seed))
-        self._expected = reference_outputs(task, self._inputs, Target.native(), self._threads)
+        outputs = reference_outputs(task, self._inputs, Target.native(), self._threads)
+        self._expected = Expected(task, lambda: self._inputs, outputs)
         self._task = task
 
     def run(self, built: Built, best_latency_s: float | None) -> Measurement:
@@ -91,7 +92,8 @@ class EmulatedRunner:
         except subprocess.TimeoutExpired as error:
             error_text = f"running took longer than {error.timeout:.3g} s (see run_timeout_s)"
             return Measurement(RUN_TIMEOUT, error=error_text, build_s=built.build_s)
-        mismatch = self._mismatch(outputs, built.error_growth)
+        assert self._expected is not None, "the runner was prepared"
+        mismatch = self._expected.mismatch(outputs, built.error_growth)
         if mismatch:
             return Measurement(WRONG_RESULT, runs_s=runs_s, error=mismatch, build_s=built.build_s)
         return Measurement(OK, statistics.median(runs_s), runs_s, build_s=built.build_s)
@@ -164,16 +166,6 @@ class EmulatedRunner:
             program = Path(command[0]).name
             raise _FailedError(f"{program} ended with {done.returncode}: {done.stderr[-_LAST_WORDS:]}")
         return done.stdout
-
-    def _mismatch(self, outputs: Sequence[Array], error_growth: float) -> str:
-        assert self._task is not None, "the runner was prepared"
-        size = reduction_size(self._task)
-        for tensor, actual, expected in zip(self._task.outputs, outputs, self._expected, strict=True):
-            try:
-                assert_matches(actual, expected, tensor.dtype, size, error_growth, is_rounded(tensor))
-            except AssertionError as error:
-                return f"output {tensor.name}: {error}"
-        return ""
 
 
 class _FailedError(Exception):

@@ -18,7 +18,7 @@ from tilewright.measure.local.reference import ReferenceStore, reference_outputs
 from tilewright.measure.local.repeats import sample_latency, sample_turn
 from tilewright.runtime import Kernel, Nearness
 from tilewright.runtime.build import load_binary
-from tilewright.te import Tensor, assert_matches, is_rounded, numpy_dtype, random_inputs, reduction_size
+from tilewright.te import Expected, Tensor, numpy_dtype, random_inputs
 
 # As a float of any width it is NaN, and it is no value that kernels often compute as an integer.
 _GARBAGE = 0xFF
@@ -61,13 +61,12 @@ class Bench:
     def __init__(self, setup: Setup, store: ReferenceStore) -> None:
         self._setup = setup
         task = setup.task
-        drawn = random_inputs(task, np.random.default_rng(setup.options.seed))
+        drawn = self._drawn()
         self._inputs = {tensor.name: array for tensor, array in zip(task.inputs, drawn, strict=True)}
         self._constants = {t.name: self._inputs[t.name] for t in task.constants}
-        self._reduction_size = reduction_size(task)
         if not store.is_filled():
             store.save(reference_outputs(task, drawn, setup.target, setup.threads))
-        self._expected = store.load()
+        self._expected = Expected(task, self._drawn, store.load())
         self._right: list[NDArray[Any]] = []
         self._nearness = Nearness(setup.threads)
         self._cold = ColdArrays(setup.context, setup.target)
@@ -78,6 +77,9 @@ class Bench:
             self._inputs |= {name: self._copies.first[name] for name in given}
             outputs = {name: self._copies.first[name] for name in outputs}
         self._outputs = tuple(outputs.values())
+
+    def _drawn(self) -> list[NDArray[Any]]:
+        return random_inputs(self._setup.task, np.random.default_rng(self._setup.options.seed))
 
     def run(self, job: RunJob) -> Ran:
         options = self._setup.options
@@ -103,13 +105,10 @@ class Bench:
         # Many schedules add up in the same order and give the very bits of the one before: that is quickly seen.
         if self._right and all(map(_same_bits, self._outputs, self._right)):
             return ""
-        for tensor, actual, expected in zip(self._setup.task.outputs, self._outputs, self._expected, strict=True):
-            try:
-                assert_matches(actual, expected, tensor.dtype, self._reduction_size, error_growth, is_rounded(tensor))
-            except AssertionError as error:
-                return f"output {tensor.name}: {error}"
-        self._right = [output.copy() for output in self._outputs]
-        return ""
+        wrong = self._expected.mismatch(self._outputs, error_growth)
+        if not wrong:
+            self._right = [output.copy() for output in self._outputs]
+        return wrong
 
 
 def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:

@@ -29,6 +29,9 @@ from tilewright.te.index.interval import (
 Ranges: TypeAlias = Mapping[Var, Interval]
 
 _SYMBOLS = {"floordiv": "//", "mod": "%"}
+_INT64 = Interval(-(1 << 63), (1 << 63) - 1)
+# Numbers up to this, times the extents of loops, stay far from the ends of an int64.
+_LARGE = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,29 @@ def bounds(form: Linear, ranges: Ranges) -> Interval:
     return Interval(low, high)
 
 
+def may_wrap(form: Linear, ranges: Ranges) -> bool:
+    """Whether the form may leave what an int64 holds, where arithmetic wraps around and a form does not.
+
+    >>> i = Var("int64", "i")
+    >>> [may_wrap(of_atom(i) * (1 << bits), {i: Interval(0, 7)}) for bits in (3, 60, 61)]
+    [False, False, True]
+    """
+    if not has_large_numbers(form):
+        return False
+    low, high = bounds(form, ranges)
+    return low < _INT64.low or high > _INT64.high
+
+
+def has_large_numbers(form: Linear) -> bool:
+    """Whether a number in the form is larger than any of the index of an element."""
+    return is_large(form.const) or any(map(is_large, form.terms.values()))
+
+
+def is_large(number: Number) -> bool:
+    """Whether a number is larger than any of the index of an element; those of a population never are."""
+    return isinstance(number, int) and not -_LARGE < number < _LARGE
+
+
 def atom_bounds(atom: Atom, ranges: Ranges) -> Interval:
     """The same of one atom."""
     if isinstance(atom, Operation):
@@ -268,6 +294,13 @@ class LinearForms(Algebra[Linear]):
 
     def combine(self, op: str, a: Linear, b: Linear) -> Linear | None:
         return combine(op, a, b, self.ranges)
+
+    def held(self, value: Linear, dtype: str) -> Linear | None:
+        """None also where it may wrap around; without ranges that is where numbers are large."""
+        if dtype != "int64":
+            return None
+        wraps = has_large_numbers(value) if self.ranges is None else may_wrap(value, self.ranges)
+        return None if wraps else value
 
 
 def substitute(
