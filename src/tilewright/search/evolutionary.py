@@ -24,7 +24,7 @@ from tilewright.space import Candidate, Population, Sketch
 class EvolutionarySearch(ScoredSearch):
     """Ansor's search: random and measured candidates evolve under the cost model's scores."""
 
-    population: int = whole(2048)
+    population: int = whole(1536)
     generations: int = whole(3)
     measured_share: float = share(0.2)
     crossover_share: float = share(0.15)

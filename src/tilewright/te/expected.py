@@ -15,7 +15,7 @@ from tilewright.te.rounding import noises
 from tilewright.te.task import Task
 
 # Points of the loop nests that are evaluated some times more, while a program is being measured.
-_MOST_POINTS = 1e8
+_MOST_POINTS = 1e7
 # What noise does is a sample of what rounding does.
 _MARGIN = 2.0
 

@@ -81,7 +81,7 @@ class Task:
         return float(sum(_stage_flop(stage) for stage in self.stages))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As JSON, which is flat: pickle calls itself for whatever reads something else, and Python allows a thousand."""
+        """As JSON, which is flat: pickle calls itself for what reads something else, and Python allows a thousand."""
         try:
             return Task.from_json, (self.to_json(),)
         except ExpressionError:  # too large for that
