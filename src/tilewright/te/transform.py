@@ -113,7 +113,7 @@ def _own_part(e: Expr) -> object:
     if isinstance(e, Unary | Binary):
         return e.op
     if isinstance(e, Const):
-        return repr(e.value) if isinstance(e.value, int | float) else id(e)
+        return repr(e.value)
     if isinstance(e, Reduce):
         return (e.op, *map(id, e.axes))
     return id(e.tensor if isinstance(e, Read) else e) if isinstance(e, Read | Var) else None
