@@ -61,9 +61,10 @@ class Expected:
         if known is None:
             known = [np.zeros(output.shape) for output in self.outputs]
             inputs = self.draw_inputs()
+            still = evaluate(self.task, *inputs)
             for noise in noises(self.task, error_growth):
                 moved = evaluate(self.task, *inputs, noise=noise)
-                for n, (tensor, output) in enumerate(zip(self.task.outputs, self.outputs, strict=True)):
-                    known[n] += _MARGIN * difference(moved[n], output, tensor.dtype)
+                for n, tensor in enumerate(self.task.outputs):
+                    known[n] += _MARGIN * difference(moved[n], still[n], tensor.dtype)
             self._spreads[error_growth] = known
         return known
