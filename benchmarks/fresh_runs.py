@@ -1,7 +1,8 @@
 """Whole networks next to each other, each in processes of its own: `compare` starts them in turns.
 
-Where the arrays of a process come to lie decides a few percent of what a network takes, for as long as the process
-lives. Two networks in one process are compared with one such draw each; here every round draws again.
+The same network takes some percent more or less from one process to the next, and then for as long as the process
+lives; where its arrays come to lie is the likely cause. Two networks in one process are compared with one such draw
+each; here every round draws again.
 """
 
 from __future__ import annotations
