@@ -5,13 +5,41 @@ from __future__ import annotations
 import math
 import operator
 import os
+from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
-from typing import SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 from tilewright.errors import UsageError
 
 _Kind = TypeVar("_Kind")
 _TOO_LARGE = 2**63  # for the libraries that numbers are handed to
+_TINY = 1e-30  # numbers closer to 0 are none that a float32 can be
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from the least to the most, without the least where it is open."""
+
+    least: float
+    most: float
+    is_whole: bool = False
+    is_open: bool = False
+
+    def __contains__(self, value: Any) -> bool:
+        is_number = isinstance(value, Integral if self.is_whole else Real) and not isinstance(value, bool)
+        if not is_number:
+            return False
+        is_inside = self.least <= value <= self.most and not (self.is_open and value == self.least)
+        return bool(is_inside and (value == 0 or abs(value) >= _TINY))
+
+    def __str__(self) -> str:
+        """
+        >>> print(Range(1, 8, is_whole=True), "or", Range(0, 1, is_open=True))
+        a whole number from 1 to 8 or a number above 0 and up to 1
+        """
+        begin = f"above {self.least} and up" if self.is_open else f"from {self.least}"
+        return f"a {'whole ' if self.is_whole else ''}number {begin} to {self.most}"
 
 
 def whole_number(name: str, value: object, least: int) -> int:

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.arguments import replaceable_file
+from tilewright.arguments import Range, replaceable_file
 from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
-from tilewright.cost_model.option_ranges import Range, check_ranges
+from tilewright.cost_model.option_ranges import check_ranges
 from tilewright.errors import TilewrightError, UsageError
 from tilewright.features import Encoder
 from tilewright.space import Population

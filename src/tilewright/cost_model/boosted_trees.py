@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.arguments import Range
 from tilewright.cost_model.analytical import score_of
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.forest import NAMES, Forest
-from tilewright.cost_model.option_ranges import COUNTS, PART, TREES, Range
+from tilewright.cost_model.option_ranges import COUNTS, PART, TREES
 from tilewright.cost_model.tree_objectives import (
     ProgramObjective,
     RankInLists,

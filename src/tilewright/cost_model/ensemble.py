@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.arguments import Range
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.factor_trees import FactorTrees
-from tilewright.cost_model.option_ranges import THREADS, Range
+from tilewright.cost_model.option_ranges import THREADS
 from tilewright.cost_model.views import View, joined_encoder
 from tilewright.errors import UsageError
 from tilewright.features import Encoder

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.arguments import Range
 from tilewright.cost_model.analytical import score_of
 from tilewright.cost_model.array_file import names_array, names_of
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.forest import NAMES, NUMBERS, Forest, checked_columns, numbers_of
-from tilewright.cost_model.option_ranges import COUNTS, PART, POSITIVE, SHARE, TREES, Range
+from tilewright.cost_model.option_ranges import COUNTS, PART, POSITIVE, SHARE, TREES
 from tilewright.cost_model.tree_objectives import Derivatives, ProgramObjective, RankInLists, StatementObjective
 from tilewright.errors import UsageError
 from tilewright.features import (

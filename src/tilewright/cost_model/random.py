@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.arguments import Range
 from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
-from tilewright.cost_model.option_ranges import SEEDS, Range
+from tilewright.cost_model.option_ranges import SEEDS
 from tilewright.features import ChoicesEncoder, Encoder
 
 

@@ -10,47 +10,29 @@ class MySearch(SearchStrategy):
 
 from __future__ import annotations
 
-import operator
-from dataclasses import dataclass, field, fields
-from typing import Any, SupportsFloat, SupportsIndex
+from dataclasses import field, fields
+from typing import Any
 
+from tilewright.arguments import Range
 from tilewright.errors import UsageError
 
 _RANGE = "range"
 _MOST = 1_000_000  # more is a slip, and no memory holds such a population
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """What an option may be."""
-
-    least: float
-    most: float
-    is_whole: bool
-
-    def has(self, value: object) -> bool:
-        if isinstance(value, bool) or not isinstance(value, SupportsIndex if self.is_whole else SupportsFloat):
-            return False
-        exact = operator.index(value) if isinstance(value, SupportsIndex) else float(value)
-        return self.least <= exact <= self.most
-
-    def __str__(self) -> str:
-        return f"a {'whole ' if self.is_whole else ''}number from {self.least:g} to {self.most:.12g}"
-
-
 def whole(default: int, *, least: int = 1) -> int:
     """An option that is a count."""
-    return field(default=default, metadata={_RANGE: _Range(least, _MOST, True)})
+    return field(default=default, metadata={_RANGE: Range(least, _MOST, is_whole=True)})
 
 
 def share(default: float) -> float:
     """An option that is a share or a probability."""
-    return field(default=default, metadata={_RANGE: _Range(0, 1, False)})
+    return field(default=default, metadata={_RANGE: Range(0, 1)})
 
 
 def number(default: float) -> float:
     """An option that is any number but a negative one."""
-    return field(default=default, metadata={_RANGE: _Range(0, _MOST, False)})
+    return field(default=default, metadata={_RANGE: Range(0, _MOST)})
 
 
 def defaults_of(strategy: Any) -> dict[str, Any]:
@@ -62,7 +44,7 @@ def check_options(strategy: Any, options: dict[str, Any], where: str = "") -> No
     """Raises where an option is out of its range; options that are no numbers of ranges are the strategy's business."""
     for option in fields(strategy):
         allowed = option.metadata.get(_RANGE)
-        if allowed is None or option.name not in options or allowed.has(options[option.name]):
+        if allowed is None or option.name not in options or options[option.name] in allowed:
             continue
         raise UsageError(
             f"{option.name} is {allowed}, got {options[option.name]!r}{where}; its default is {option.default}"

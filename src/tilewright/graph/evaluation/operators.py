@@ -182,12 +182,13 @@ class CumSum(OpRun):  # type: ignore[misc]
     """Running sums along an axis, from its end if asked for, and without the element itself."""
 
     def _run(self, x: np.ndarray, axis: np.ndarray, exclusive: int = 0, reverse: int = 0) -> tuple[np.ndarray]:
-        rows = np.moveaxis(x, int(np.asarray(axis).item()), 0)
+        place = int(np.asarray(axis).item())
+        rows = np.moveaxis(x, place, 0)
         rows = rows[::-1] if reverse else rows
         totals = np.cumsum(rows, axis=0, dtype=x.dtype)
         if exclusive and len(rows):
             totals = np.concatenate([np.zeros_like(totals[:1]), totals[:-1]])
-        return (np.moveaxis(totals[::-1] if reverse else totals, 0, int(np.asarray(axis).item())),)
+        return (np.moveaxis(totals[::-1] if reverse else totals, 0, place),)
 
 
 class Mean(OpRun):  # type: ignore[misc]
