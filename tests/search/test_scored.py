@@ -11,6 +11,8 @@ import pytest
 from tests.search.spaces import OPTIONS, SKETCHES, TARGET, bowl_scores, sketch_of
 from tilewright.search import Best, EvolutionarySearch, ScoredSearch, Scorer, SimulatedAnnealing
 from tilewright.search.base import FloatArray
+from tilewright.search.operators import neighbours
+from tilewright.search.scored import _apart
 from tilewright.space import Candidate, Population, derive
 from tilewright.workloads import parse
 
@@ -102,6 +104,37 @@ def test_a_share_of_a_batch_differs_in_one_knob_from_the_fastest_whatever_its_sc
         search = replace(strategy, near_share=share, epsilon=0.0).begin(SKETCHES, elsewhere(fastest), TARGET, seed=1)
         search.tell([fastest], [1e-3])
         assert sum(num_changes(candidate, fastest) == 1 for candidate in search.ask(16)) == num
+
+
+def nearest(candidates: list[Candidate]) -> int:
+    """How many knobs those two differ in that differ in the fewest."""
+    return min(num_changes(a, b) for place, a in enumerate(candidates) for b in candidates[:place])
+
+
+@pytest.mark.parametrize("strategy", SEARCHES)
+def test_with_several_algorithms_the_best_differ_in_two_knobs_from_each_other_and_from_what_was_measured(
+    strategy: ScoredSearch,
+) -> None:
+    search = replace(strategy, epsilon=0.0, near_share=0.0).begin(CONVOLUTION, disliking(2.0), TARGET, seed=1)
+    first = search.ask(8)
+    search.tell(first, [1e-3] * len(first))
+    assert nearest([*first, *search.ask(8)]) >= 2
+
+
+def test_with_one_algorithm_the_best_may_differ_in_one_knob() -> None:
+    search = EvolutionarySearch(epsilon=0.0, near_share=0.0).begin(SKETCHES, bowl_scores, TARGET, seed=1)
+    assert nearest(search.ask(16)) == 1
+
+
+def test_where_all_candidates_are_alike_a_batch_is_full_all_the_same() -> None:
+    sketch = next(sketch for sketch in CONVOLUTION if sketch.algorithms)
+    centre = next(iter(EvolutionarySearch().begin(CONVOLUTION, bowl_scores, TARGET).random_legal(sketch, 1)))
+    alike = [centre, *neighbours(centre)]
+    assert len(alike) > 4
+    assert _apart(alike, []) == alike, "the first is apart from nothing, the others keep their order behind it"
+    assert _apart(alike, [centre]) == alike
+    far = next(iter(Population(CONVOLUTION[0], CONVOLUTION[0].sample(np.random.default_rng(0), 1).rows)))
+    assert _apart([*alike, far], []) == [centre, far, *alike[1:]]
 
 
 def elsewhere(fastest: Candidate) -> Scorer:

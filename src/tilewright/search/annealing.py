@@ -12,7 +12,7 @@ from tilewright.search.known_scores import KnownScores
 from tilewright.search.operators import change_sketch, mutate
 from tilewright.search.options import number, share, whole
 from tilewright.search.points import Points
-from tilewright.search.scored import ScoredSearch
+from tilewright.search.scored import KEPT, ScoredSearch
 from tilewright.space import Candidate, Population, Sketch
 
 
@@ -52,7 +52,7 @@ class SimulatedAnnealing(ScoredSearch):
 
     def ask(self, n: int) -> list[Candidate]:
         self._known = KnownScores(self.legal_scores)
-        best = Best(self.seen, 4 * n)
+        best = Best(self.seen, KEPT * n)
         points = self._starts() if self._points is None else self._points
         if len(points):
             self._points = self._annealed(points, best, n)

@@ -16,7 +16,7 @@ from tilewright.search.best import Best
 from tilewright.search.known_scores import KnownScores
 from tilewright.search.operators import crossover, mutate, relocate
 from tilewright.search.options import share, whole
-from tilewright.search.scored import ScoredSearch
+from tilewright.search.scored import KEPT, ScoredSearch
 from tilewright.space import Candidate, Population, Sketch
 
 
@@ -40,7 +40,7 @@ class EvolutionarySearch(ScoredSearch):
     def ask(self, n: int) -> list[Candidate]:
         self._known = KnownScores(self.legal_scores)
         pools = self._first_generation()
-        best = Best(self.seen, 4 * n)
+        best = Best(self.seen, KEPT * n)
         _offer(best, pools)
         for _ in range(self.generations):
             pools = self._next_generation(pools)

@@ -18,6 +18,10 @@ from tilewright.space import Candidate, Population, Sketch
 
 # An algorithm is not tried for its own sake where its best score, the logarithm of a speed, says so many times slower.
 _HOPELESS = math.log(4.0)
+# A diverse batch is chosen out of so many times as many candidates.
+_POOL = 4
+# A search keeps so many times a batch of the best: enough that some differ in more than one knob.
+KEPT = 16
 
 
 @dataclass(kw_only=True, eq=False)
@@ -26,6 +30,7 @@ class ScoredSearch(SearchStrategy):
 
     Before that come neighbours of the fastest programs, and those that are measured to learn from them: the best of
     each algorithm that was not tried yet, and in the first round the best of each sketch, half of a batch at most.
+    Where there are several algorithms, the best differ from each other and from what was measured in two knobs or more.
     """
 
     alpha: float = number(0.0)
@@ -53,9 +58,17 @@ class ScoredSearch(SearchStrategy):
         candidates = best.candidates
         untried = self._of_untried_algorithms(best, candidates)[: n // 2]
         if self.alpha > 0:
-            scores = np.asarray([best.scores[candidate] for candidate in candidates])
-            return [*untried, *choose_diverse(candidates, scores, num_best, self.alpha)]
+            pool = candidates[: _POOL * n]
+            scores = np.asarray([best.scores[candidate] for candidate in pool])
+            return [*untried, *choose_diverse(pool, scores, num_best, self.alpha)]
+        if self._has_algorithms:
+            candidates = _apart(candidates, [candidate for candidate, _ in self.measured])
         return [*untried, *candidates] if self.measured else _spread(untried, candidates, n // 2)
+
+    @property
+    def _has_algorithms(self) -> bool:
+        """Whether there is more than one to choose from."""
+        return len({sketch.algorithms for sketch in self.sketches}) > 1
 
     def _of_untried_algorithms(self, best: Best, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The best of each algorithm of which none was given yet, unless its score is far below that of the others.
@@ -63,9 +76,9 @@ class ScoredSearch(SearchStrategy):
         A model that dislikes an algorithm would never learn that it is wrong. Where there is one alone, it has nothing
         to choose.
         """
-        algorithms = {sketch: sketch.algorithms for sketch in self.sketches}
-        if len(set(algorithms.values())) < 2:
+        if not self._has_algorithms:
             return []
+        algorithms = {sketch: sketch.algorithms for sketch in self.sketches}
         tried = {algorithms[candidate.sketch] for candidate in self.seen}
         least = best.least_of(1) - _HOPELESS
         firsts: dict[tuple[str, ...], Candidate] = {}
@@ -73,6 +86,25 @@ class ScoredSearch(SearchStrategy):
             if best.scores[candidate] >= least and algorithms[candidate.sketch] not in tried:
                 firsts.setdefault(algorithms[candidate.sketch], candidate)
         return list(firsts.values())
+
+
+def _apart(candidates: Sequence[Candidate], known: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates, but those that differ in one knob from a known one, or from one before them, come last.
+
+    They would teach little more than that one, and get their turn as its neighbours if it proves to be fast.
+    """
+    rows: dict[Sketch, list[tuple[int, ...]]] = {}
+    for candidate in known:
+        rows.setdefault(candidate.sketch, []).append(candidate.row)
+    first, last = [], []
+    for candidate in candidates:
+        own = rows.setdefault(candidate.sketch, [])
+        if own and np.count_nonzero(np.asarray(own) != np.asarray(candidate.row), axis=1).min() < 2:
+            last.append(candidate)
+            continue
+        own.append(candidate.row)
+        first.append(candidate)
+    return first + last
 
 
 def _spread(firsts: Sequence[Candidate], candidates: Sequence[Candidate], num: int) -> list[Candidate]:
