@@ -66,6 +66,18 @@ class StraightCode:
                 return False
         return True
 
+    def num_kept(self, loop: For, lanes: int) -> int:
+        """The vector registers that sums need which stay there while the code repeats, with one step's operands."""
+        update = loop.body
+        if self.var is None or not isinstance(update, Update):
+            return 0
+        kept = {var for index in update.indices for var in variables(index)}
+        if self.var in kept:
+            return 0
+        num_rows = prod(inner.extent for inner in self.unrolled if inner.var in kept)
+        num_vectors = -(-loop.extent // lanes) if loop.var in kept else 1
+        return (num_rows + 1) * num_vectors + 1
+
     def reads_again(self, update: Update, offset: Linear) -> Rereads | None:
         """Which of the steps of the sum that are unrolled read the same elements; None where no two of them do."""
         key = id(update), id(offset)  # this code is written from the same objects in all iterations

@@ -66,6 +66,7 @@ class _Scope:
         self.values: dict[str, Value] = {}
         self.block = block  # the basic block that is being written
         self.is_conditional = is_conditional
+        self.is_full = False  # a loop inside it was written that needs all vector registers
         self.begin = self.before = self.counter = self.head = ""
 
 
@@ -98,6 +99,21 @@ class FunctionBuilder:
             if self._scopes[depth].is_conditional:
                 return depth
         return 0
+
+    @property
+    def spare_depth(self) -> int:
+        """The outermost scope from which no value waits over a loop that was written already and needs all registers.
+
+        A value that waits in a register puts one of the sums of such a loop into memory, and back in every step.
+        """
+        for depth in range(self.depth, 0, -1):
+            if self._scopes[depth].is_full:
+                return depth
+        return 0
+
+    def fill_registers(self) -> None:
+        """Say that the loop that is being written needs all vector registers."""
+        self._scopes[max(self.depth - 1, 0)].is_full = True
 
     # --- values -----------------------------------------------------------------------------------------
 
@@ -162,6 +178,7 @@ class FunctionBuilder:
         outer.lines.append(f"  br label %{scope.head}")
         outer.lines += scope.lines
         outer.block = after
+        outer.is_full |= scope.is_full
 
     def branch(self, cond: Value, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
         """Run `then` where `cond` holds, else `otherwise`."""
@@ -171,6 +188,7 @@ class FunctionBuilder:
         outer.lines.append(f"  br {cond.typed}, label %{sides[0].head}, label %{sides[1].head}")
         for side in sides:
             outer.lines += [*side.lines, f"  br label %{after}"]
+            outer.is_full |= side.is_full
         self.label(after)
 
     def _side(self, write: Callable[[], None]) -> _Scope:

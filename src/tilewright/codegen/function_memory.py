@@ -211,7 +211,7 @@ class FunctionMemory:
         dtype = dtype or _STORAGE.get(buffer.dtype, buffer.dtype)
         rhs = f"load {llvm_type(dtype, lanes)}, {address.typed}, align {DTYPES[buffer.dtype].bytes}"
         if buffer.scope in (INPUT, PACKED):
-            return b.op(rhs, dtype, lanes, max(address.depth, b.safe_depth))
+            return b.op(rhs, dtype, lanes, max(address.depth, b.safe_depth, b.spare_depth))
         known = self._loaded.get((buffer, rhs))
         if known is None:
             known = self._loaded[buffer, rhs] = b.fresh(rhs, dtype, lanes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from llvmlite import binding
@@ -21,10 +22,13 @@ from tilewright.target import Target
 # llvmlite has no types.
 _Module = Any
 _TargetMachine = Any
+_Value = Any
 
 _LINES_AROUND_ERROR = 2
 _LIBRARY = "object"
 _LONG_BLOCK = 1500  # instructions
+_NUM_OPERANDS = 5
+"""Vector registers that are needed beside sums: where there are fewer, no constant is to wait in one."""
 _ELF_MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
 
 
@@ -145,13 +149,28 @@ def _options(module: _Module, target: Target) -> dict[str, str]:
 
     On x86 without `loop-reduce`, which takes a third of the time and leaves the code as fast as it is: addresses are
     hoisted and numbered already. On aarch64 the scheduler asks of any two accesses of a block whether they alias, which
-    takes seconds for long unrolled blocks, such as those of Winograd's transforms, and changes nothing there.
+    takes seconds for long unrolled blocks, such as those of Winograd's transforms, and changes nothing there. Where
+    sums fill the registers, constants are not to be hoisted over their loop: they would take the place of one.
     """
     if target.arch == "x86_64":
-        return {"disable-lsr=true": "disable-lsr=false"}
+        changed = {"disable-lsr=true": "disable-lsr=false"}
+        if _most_sums(module) > target.num_vector_registers - _NUM_OPERANDS:
+            changed["disable-machine-licm=true"] = "disable-machine-licm=false"
+        return changed
     if target.arch == "aarch64" and _longest_block(module) > _LONG_BLOCK:
         return {"aarch64-use-aa=false": "aarch64-use-aa=true"}
     return {}
+
+
+def _most_sums(module: _Module) -> int:
+    """The most vectors that a loop carries from one step to the next."""
+    blocks = (block for function in module.functions for block in function.blocks)
+    return max(map(_num_carried, blocks), default=0)
+
+
+def _num_carried(block: _Value) -> int:
+    phis = takewhile(lambda instruction: instruction.opcode == "phi", block.instructions)
+    return sum(phi.type.is_vector for phi in phis)
 
 
 def _longest_block(module: _Module) -> int:

@@ -35,6 +35,8 @@ from tilewright.te.index import Interval
 
 # Of all statements. Programs of the search space have at most about 3,500 statements and 24,000 instructions.
 MAX_INSTRUCTIONS = 40_000
+# What sums and their operands leave free for what is used after them, if it is more than one.
+_SPARE_REGISTERS = 2
 # Pointers to one buffer: each takes a register of its own.
 _MOST_POINTERS = 8
 
@@ -181,6 +183,8 @@ class FunctionWriter:
         position, end = loop.begin, loop.begin + loop.extent
         lanes = self._register_lanes(loop.body)
         frame.ranges[loop.var] = Interval(position, end - 1)
+        if self.straight.num_kept(loop, lanes) > self.module.target.num_vector_registers - _SPARE_REGISTERS:
+            self.builder.fill_registers()
         apart = self._read_apart(loop, lanes)
         self.memory.lane_loop = loop
         while position < end:
