@@ -421,6 +421,29 @@ def test_a_recheck_mends_what_took_much_longer_than_expected(run: Run) -> None:
     assert run.measurer.batches == [], "nothing is suspicious any more"
 
 
+def test_a_recheck_on_a_slower_day_leaves_the_fastest_programs_where_they_were(run: Run) -> None:
+    hardware, disturbed, day = Hardware.from_target(HASWELL, 2), set[Trace](), [1.0]
+
+    def measured(trace: Trace) -> Measurement:
+        expected_s = float(np.exp(-score_schedule(trace.apply(LARGE), 1, hardware)[0])) * 1e-9
+        latency_s = expected_s * day[0] * (2 if trace in disturbed else 1)
+        return Measurement(OK, latency_s, (latency_s,) * 2)
+
+    run.result = measured
+    run(workload("large", LARGE), programs=40)
+    before = run.programs(LARGE)
+    first = int(np.argmin(before.latencies_s))
+    disturbed.add(before.candidate(first).trace)
+    (run.folder / "devices").rename(run.folder / "gone")
+    run(workload("large", LARGE), programs=40)
+
+    disturbed.clear()
+    day[0] = 1.04
+    run(workload("large", LARGE), programs=40, recheck=True)
+    assert run.measurer.batches[-1].turns == COMPARED_TURNS
+    np.testing.assert_allclose(run.programs(LARGE).latencies_s, before.latencies_s, 1e-6)
+
+
 def test_a_device_elsewhere_has_its_own_processor(run: Run) -> None:
     run(workload("small", SMALL), target=Target.parse("cortex-a72"), threads=1, processor="a board")
     run(workload("small", SMALL), threads=1)

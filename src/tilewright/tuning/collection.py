@@ -226,7 +226,7 @@ class _Collector:
         for job in self._jobs if recheck else ():
             for found in job.slices_suspicious():
                 yield job, found
-            for found in job.comparison():
+            for found in job.comparison(keeps_level=True):
                 yield job, found
         for job in self._jobs:
             for found in job.slices_again(again):

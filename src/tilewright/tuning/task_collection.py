@@ -70,6 +70,7 @@ class TaskCollection:
         self._new_again: list[tuple[int, float | None]] = []
         self._new_faster: list[tuple[int, float | None]] = []
         self._compared: dict[int, Measurement] = {}
+        self._keeps_level = False
         self._num_again: int | None = None  # second measurements that there will be, once it is known
         self._sketches: list[Sketch] = []
 
@@ -102,8 +103,11 @@ class TaskCollection:
 
         return Slice(self._batch([candidate for candidate, _ in choices], TURNS), take)
 
-    def comparison(self) -> Iterator[Slice]:
-        """The fastest programs in turns, unless that was done since the last program came."""
+    def comparison(self, keeps_level: bool = False) -> Iterator[Slice]:
+        """The fastest programs in turns, unless that was done since the last program came.
+
+        It `keeps_level` where they are compared on another day than the rest of the task was measured.
+        """
         if self.programs.num_compared == len(self.programs):
             return
         numbers = self.programs.fastest(NUM_COMPARED, COMPARED_WITHIN)
@@ -115,7 +119,7 @@ class TaskCollection:
         def take(index: int, measurement: Measurement) -> None:
             told[numbers[index]] = measurement
             if len(told) == len(numbers):
-                self._compared = told
+                self._compared, self._keeps_level = told, keeps_level
 
         candidates = [self.programs.candidate(number) for number in numbers]
         yield Slice(self._batch(candidates, COMPARED_TURNS), take, adds=False)
@@ -158,7 +162,9 @@ class TaskCollection:
         if self._new_faster:
             self.programs = self.programs.with_faster(*map(list, zip(*self._new_faster, strict=True)))
         if self._compared:
-            self.programs = self.programs.with_compared(list(self._compared), list(self._compared.values()))
+            self.programs = self.programs.with_compared(
+                list(self._compared), list(self._compared.values()), self._keeps_level
+            )
         self._new, self._compared = [], {}
         self._new_again.clear()
         self._new_faster.clear()

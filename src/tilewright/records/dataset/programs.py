@@ -129,13 +129,27 @@ class TaskPrograms:
         order = np.argsort(times, kind="stable")[:num]
         return [int(program) for program in order if times[program] <= within * best_s]
 
-    def with_compared(self, programs: Sequence[int], measurements: Sequence[Measurement]) -> TaskPrograms:
-        """The same with the latencies of a comparison; a program that failed there keeps the one that it had."""
+    def with_compared(
+        self, programs: Sequence[int], measurements: Sequence[Measurement], keeps_level: bool = False
+    ) -> TaskPrograms:
+        """The same with the latencies of a comparison; a program that failed there keeps the one that it had.
+
+        If it `keeps_level`, the comparison says how fast they are beside each other, and beside the other programs of
+        the task they stay, in the median, where they were: a machine that is slower today than when those were measured
+        makes none of them better.
+        """
+        told = {
+            program: measurement
+            for program, measurement in zip(programs, measurements, strict=True)
+            if measurement.latency_s is not None
+        }
+        times_s = np.array([measurement.latency_s for measurement in told.values()], np.float64)
         latencies_s, num_runs = self.latencies_s.copy(), self.num_runs.copy()
-        for program, measurement in zip(programs, measurements, strict=True):
-            if measurement.latency_s is not None:
-                latencies_s[program] = measurement.latency_s
-                num_runs[program] = min(len(measurement.runs_s), _MOST_RUNS)
+        if keeps_level and told:
+            times_s *= np.median(latencies_s[list(told)] / times_s)
+        for (program, measurement), time_s in zip(told.items(), times_s, strict=True):
+            latencies_s[program] = time_s
+            num_runs[program] = min(len(measurement.runs_s), _MOST_RUNS)
         return replace(self, latencies_s=latencies_s, num_runs=num_runs, num_compared=len(self))
 
     def with_again(self, programs: Sequence[int], latencies_s: Sequence[float | None]) -> TaskPrograms:
