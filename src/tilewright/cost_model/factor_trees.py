@@ -80,9 +80,9 @@ class FactorTrees(CostModel):
         "trust": SHARE,
     }
 
-    num_rounds: int = 60
-    trees_in_round: int = 2
-    learning_rate: float = 0.1
+    num_rounds: int = 120
+    trees_in_round: int = 4
+    learning_rate: float = 0.05
     max_depth: int = 6
     max_bins: int = 64
     min_child_weight: float = 1.0
