@@ -80,9 +80,9 @@ class FactorTrees(CostModel):
         "trust": SHARE,
     }
 
-    num_rounds: int = 120
-    trees_in_round: int = 4
-    learning_rate: float = 0.05
+    num_rounds: int = 80
+    trees_in_round: int = 3
+    learning_rate: float = 0.075
     max_depth: int = 6
     max_bins: int = 64
     min_child_weight: float = 1.0
