@@ -17,6 +17,7 @@ ROOMS = (
     "errors",
     "version",
     "arguments",
+    "interrupts",
     "sockets",
     "te",
     "target",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
+from tilewright import interrupts
 from tilewright.errors import UsageError
 from tilewright.measure import Batch, Measurement, MeasureOptions, Result, Ticket
 from tilewright.measure.local import LocalMeasurer
@@ -147,3 +150,20 @@ def test_without_one_it_is_that_of_this_machine() -> None:
     with measurer_or_local(None, None, Target.native(), 1, seed=3) as chosen:
         assert isinstance(chosen, LocalMeasurer)
         assert (chosen.target, chosen.threads) == (Target.native(), 1)
+
+
+def test_an_interrupt_that_was_dropped_ends_the_rounds_at_the_next_result() -> None:
+    fleet = FakeFleet(1)
+    task = parse("gmm:16x16x16")
+    told: list[int] = []
+
+    def take(index: int, _: Measurement) -> None:
+        told.append(index)
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    rounds = iter([Round(Batch(task, (Trace(),) * 3), take, lambda _: None)])
+    with interrupts.remembered(), pytest.raises(KeyboardInterrupt):
+        measure_rounds(fleet, lambda: next(rounds, None))
+    assert len(told) == 1
+    assert fleet.was_cancelled

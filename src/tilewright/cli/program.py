@@ -10,6 +10,7 @@ import tilewright
 from tilewright.cli import bench, compile, dataset, fleet, inspect, model, records, run, target, tune
 from tilewright.cli.streams import OutputError, checked_stdout, tolerant_stderr
 from tilewright.errors import CodegenError, TilewrightError, UsageError
+from tilewright.interrupts import remembered
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -21,7 +22,7 @@ EXIT_CLOSED_PIPE = 141  # as of a program that the signal SIGPIPE ends
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program on `argv` (default: the command line) and return its exit code."""
     parser = build_parser()
-    with tolerant_stderr():
+    with tolerant_stderr(), remembered():
         try:
             with checked_stdout():
                 return _run(parser, argv)
