@@ -243,6 +243,7 @@ def test_a_search_that_cannot_run_is_told_and_left_out(
 
     monkeypatch.setattr(autotvm_runs, "tune", without_library)
     options = ["--random-trials", "6", "--threads", "1", "--seeds", "1", "--records", str(tmp_path)]
+    options += ["--outcomes", str(tmp_path / "outcomes.jsonl")]
     assert autotvm.main(["--table", "search", *options]) == 1
     out, err = capsys.readouterr()
     assert "C7, seed 0, annealing + trees: not run: annealing needs a library" in err
