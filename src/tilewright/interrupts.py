@@ -31,7 +31,7 @@ def remembered() -> Iterator[None]:
 
 
 def check() -> None:
-    """KeyboardInterrupt if there was one; each counts once."""
+    """KeyboardInterrupt if there was one since the last check, whether it was dropped or not."""
     if _seen:
         _seen.clear()
         raise KeyboardInterrupt

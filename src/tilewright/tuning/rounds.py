@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from tilewright import interrupts
 from tilewright.errors import UsageError
-from tilewright.interrupts import check
 from tilewright.measure import Batch, Measurement, MeasureOptions, Measurer, Ticket
 from tilewright.measure.local import LocalMeasurer
 from tilewright.target import Target
@@ -43,7 +43,7 @@ def measure_rounds(measurer: Measurer, next_round: Callable[[], Round | None]) -
     waiting: dict[Ticket, tuple[Round, int]] = {}
     try:
         while True:
-            check()
+            interrupts.check()
             while measurer.has_room and (found := next_round()) is not None:
                 waiting |= {ticket: (found, index) for index, ticket in enumerate(measurer.submit(found.batch))}
             if not waiting:
