@@ -19,8 +19,8 @@ from tilewright.errors import NoValidCandidateError, TilewrightError, UsageError
 from tilewright.measure import Context, MeasureOptions
 from tilewright.records import RecordLog, fastest, latest, read_records
 from tilewright.schedule import Trace
-from tilewright.search import STRATEGIES
-from tilewright.space import Population, plain_schedule
+from tilewright.search import STRATEGIES, EvolutionarySearch
+from tilewright.space import Candidate, Population, plain_schedule
 from tilewright.target import Target
 from tilewright.te import Task
 from tilewright.tuning.tuner import Progress, tune
@@ -284,6 +284,22 @@ def test_a_device_is_no_record_file() -> None:
 def test_the_program_of_the_untuned_task_is_the_first_trial() -> None:
     result = tune(TASK, trials=4, threads=1, measurer=FakeMeasurer(NATIVE, 1))
     assert result.records[0].trace == default_trace(TASK, result.target, threads=1)
+
+
+def test_a_first_round_of_one_trial_does_not_search() -> None:
+    """Networks with few trials give each task one at first, and a search costs more than measuring what it finds."""
+    asked: list[int] = []
+
+    class Counting(EvolutionarySearch):
+        def ask(self, n: int) -> list[Candidate]:
+            asked.append(n)
+            return super().ask(n)
+
+    for trials, expected in ((1, []), (4, [3])):
+        asked.clear()
+        result = tune(TASK, trials=trials, threads=1, search=Counting, measurer=FakeMeasurer(NATIVE, 1))
+        assert len(result.records) == trials
+        assert asked == expected
 
 
 def test_exact_tuning_neither_tries_nor_takes_up_algorithms_that_round_more(tmp_path: Path) -> None:

@@ -316,7 +316,8 @@ class Tuner:
         self.scoring.catch_up()
         if not self.strategy.uses_scores:
             return self.strategy.ask(n) or self._untuned()
-        return [*self._untuned(), *self.strategy.ask(n - 1)]
+        first = self._untuned()
+        return first if len(first) == n else [*first, *self.strategy.ask(n - len(first))]
 
     @cached_property
     def untuned(self) -> Untuned:
