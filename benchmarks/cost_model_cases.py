@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.errors import UsageError
 from tilewright.records.dataset import Corpus, Device, Split
@@ -11,6 +11,9 @@ from tilewright.records.dataset import Corpus, Device, Split
 HOLD_OUT = ("=resnet50", "=mobilenet_v2", "=bert_base", "=bert_tiny", "=inception_v3")
 SHARES = (0.0, 0.01, 0.05, 0.07, 1.0)
 ALONE, WITH_ONE, WITH_ALL = "alone", "with one more", "with all others"
+POOLED, FINE_TUNED, LOCAL = "pooled", "fine-tuned", "local"
+"""How a model learns from a new device and others: from all at once; from the others, and then from the device, by
+training on, or by a local model on what it gets wrong."""
 LOG_PAIRS = (("amd3700x", "i5-1035g1"), ("cortex-a72", "cortex-a7"), ("v100", "k80"))
 """A device whose labels are all there, and one that is new."""
 LOG_HOLD_OUT = "20%"
@@ -63,10 +66,16 @@ class Case:
     split: Split
     device: str | None
     """That it is rated on; None for all."""
+    way: str = POOLED
 
     @property
     def seed(self) -> int:
         return self.split.seed
+
+    @property
+    def prior(self) -> Case:
+        """The same model with no label of the device: what is learned first if not all is learned at once."""
+        return replace(self, column=f"{0:.0%}", split=replace(self.split, labels=0.0), way=POOLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,8 @@ class Plan:
     shares: tuple[float, ...]
     programs: int | None
     """Of a task on a device, at most."""
+    ways: tuple[str, ...] = (POOLED,)
+    """Of table 3, where there are other devices."""
 
 
 def held_out_networks(corpus: Corpus, plan: Plan, table: int) -> Iterator[Case]:
@@ -133,17 +144,21 @@ def _new_device(
 ) -> Iterator[Case]:
     for model in models:
         for title, others in sets.items():
-            for share in plan.shares:
-                for seed in range(plan.seeds):
-                    split = Split(
-                        hold_out=hold_out,
-                        device=device,
-                        labels=share,
-                        others=others,
-                        programs=plan.programs,
-                        seed=seed,
-                    )
-                    yield Case(table, model, (device, model, title), f"{share:.0%}", split, device)
+            for way in plan.ways if others else (POOLED,):
+                row = (device, model, title if way == POOLED else f"{title}, {way}")
+                for share in plan.shares:
+                    if way != POOLED and share == 0:
+                        continue  # there is nothing to go on with
+                    for seed in range(plan.seeds):
+                        split = Split(
+                            hold_out=hold_out,
+                            device=device,
+                            labels=share,
+                            others=others,
+                            programs=plan.programs,
+                            seed=seed,
+                        )
+                        yield Case(table, model, row, f"{share:.0%}", split, device, way)
 
 
 def most_measured(corpus: Corpus) -> str:

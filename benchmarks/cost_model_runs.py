@@ -8,14 +8,15 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.cost_model_cases import Case
+from benchmarks.cost_model_cases import LOCAL, POOLED, Case
 from tilewright.cli.model_data import check_trainable, train_shown
+from tilewright.cli.model_train import over
 from tilewright.cost_model import (
     BoostedTrees,
     CostModel,
@@ -87,6 +88,7 @@ class Laboratory:
     def key(self, case: Case) -> str:
         """Equal for what would give the same."""
         parts = [case.model, asdict(case.split), case.device, asdict(self.settings), self._fingerprint]
+        parts += [] if case.way == POOLED else [case.way]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
     def model(self, case: Case) -> CostModel:
@@ -103,31 +105,41 @@ class Laboratory:
         return self._data[key]
 
     def _run(self, case: Case) -> Outcome:
-        model = make(case.model, case.seed, self.settings)
+        model = self._begun(case)
         if str(model.encoder) != self._last_encoder:
             self.corpus.forget()
             self._last_encoder = str(model.encoder)
         data = self.data(case)
         num_programs, training_s = 0, 0.0
-        if not model.is_fitted:
-            check_trainable(model)
+        if not model.is_fitted or case.way != POOLED:
+            check_trainable(model, is_begun=case.way != POOLED)
+            split = case.split if case.way == POOLED else replace(case.split, others=())
             try:
-                dataset = case.split.training(self.corpus)
+                dataset = split.training(self.corpus)
             except UsageError as error:
                 if case.split.labels == 1:
                     raise
                 print(error, file=sys.stderr)
                 return Outcome({}, 0, 0.0, 0, None)
-            num_programs, training_s = len(dataset), self._train(model, dataset, self.model_path(case))
+            training_s = self._train(model, dataset, self.model_path(case), is_begun=case.way != POOLED)
+            num_programs = len(dataset)
         rating = evaluate(model, data, case.model).to_json()
         return Outcome(rating, num_programs, training_s, num_parameters(model), scored_per_second(model, data))
 
-    def _train(self, model: CostModel, dataset: Dataset, path: Path) -> float:
+    def _begun(self, case: Case) -> CostModel:
+        """A new model; or one that has learned from the other devices, or a residual over that."""
+        if case.way == POOLED:
+            return make(case.model, case.seed, self.settings)
+        self.outcome(case.prior)
+        first = self.model(case.prior)
+        return over(first, {"seed": case.seed}) if case.way == LOCAL else first
+
+    def _train(self, model: CostModel, dataset: Dataset, path: Path, *, is_begun: bool) -> float:
         checkpoint = path.with_suffix(".checkpoint")
         for group in dataset.groups:
             group.encoded(model.encoder)
         begun_s = time.process_time()
-        train_shown(model, dataset, str(checkpoint))
+        train_shown(model, dataset, str(checkpoint), is_begun=is_begun)
         training_s = time.process_time() - begun_s
         model.save(path)
         with suppress(FileNotFoundError):

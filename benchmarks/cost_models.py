@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import arguments, cost_model_cases, cost_model_plots, cost_model_report
-from benchmarks.cost_model_cases import HOLD_OUT, SHARES, Case, Plan
+from benchmarks.cost_model_cases import FINE_TUNED, HOLD_OUT, LOCAL, POOLED, SHARES, Case, Plan
 from benchmarks.cost_model_runs import Laboratory, Outcome, Settings, make
 from benchmarks.machine import describe_machine
 from tilewright.errors import UsageError
@@ -84,6 +84,7 @@ def chosen(corpus: Corpus, options: argparse.Namespace, is_log: bool) -> list[Ca
         is_pooled=options.pooled,
         shares=QUICK_SHARES if options.quick else SHARES,
         programs=programs,
+        ways=tuple(options.ways),
     )
     tables = options.table or [1, 2, 3]
     if is_log:
@@ -111,6 +112,14 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--hold-out", nargs="+", default=list(HOLD_OUT), metavar="NETWORK")
     parser.add_argument("--device", metavar="D", help="of tables 1 and 2 (default: the one with most tasks, or all)")
     parser.add_argument("--new-devices", nargs="+", metavar="D", help="of table 3 (default: all but that one)")
+    parser.add_argument(
+        "--ways",
+        nargs="+",
+        default=[POOLED],
+        choices=(POOLED, FINE_TUNED, LOCAL),
+        help="table 3: learn from a device and others at once, or from the others first, and then go on with the "
+        "device's labels or learn what is wrong there (default: pooled)",
+    )
     parser.add_argument("--pooled", action="store_true", help="tables 1 and 2: learn from all devices, and rate on all")
     parser.add_argument("--threads", type=arguments.positive, default=1, metavar="N", help="of training")
     parser.add_argument("--quick", action="store_true", help="few programs, epochs and shares: whether it works")

@@ -199,6 +199,77 @@ def test_without_torch_a_network_cannot_be_trained(
     assert "is trained with torch, which is not installed" in capsys.readouterr().err
 
 
+def test_a_model_is_fine_tuned_from_a_trained_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert train("--others", "none", "--device", "a72", "--option", "num_trees=6") == 0
+    few = ["--others", "none", "--device", "haswell-2t", "--labels", "0.5"]
+    assert train(*few, "--prior", "model.npz", output="tuned.npz") == 0
+    before, after = load("model.npz"), load("tuned.npz")
+    assert isinstance(before, BoostedTrees)
+    assert isinstance(after, BoostedTrees)
+    assert before.forest_ is not None
+    assert after.forest_ is not None
+    assert after.forest_.num_nodes > before.forest_.num_nodes
+    assert set(after.tasks_) >= set(before.tasks_)
+    assert [row["model"] for row in ratings(capsys, "model.npz", "tuned.npz")] == ["model.npz", "tuned.npz"]
+
+
+def test_a_network_that_is_fine_tuned_goes_on_after_an_interrupt(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert train(*SMALL_MLP, "--device", "a72", "--others", "none", name="mlp") == 0
+    tune = ["--prior", "model.npz", "--device", "haswell-2t", "--others", "none"]
+    assert train(*tune, name="mlp", output="whole.npz") == 0
+
+    def stop(epoch: Epoch) -> str:
+        if epoch.number == 2:
+            raise KeyboardInterrupt
+        return ""
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model_data, "epoch_status", stop)
+        assert train(*tune, name="mlp", output="tuned.npz") == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    assert train(*tune, name="mlp", output="tuned.npz") == 0
+    assert "going on from tuned.npz.checkpoint" in capsys.readouterr().err
+    rows = ratings(capsys, "whole.npz", "tuned.npz", "model.npz")
+    assert {**rows[0], "model": ""} == {**rows[1], "model": ""}
+
+
+def test_a_residual_learns_what_a_trained_model_gets_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert train("--prior", "default", "--option", "num_folds=2", name="residual") == 0
+    model = load("model.npz")
+    assert model.options["global_model"] == "factor-trees"
+    assert model.options["num_folds"] == 2
+    assert model.options["folds_of"] == "tasks"
+    assert len(ratings(capsys, "default", "model.npz")) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("mlp", ["--prior", "default"], "train factor-trees, which is then fine-tuned"),
+        ("residual", ["--prior", "default", "--option", "global_model=random"], "leave out global_model"),
+        ("boosted-trees", ["--prior", "missing.npz"], "missing.npz is not there"),
+        ("boosted-trees", ["--prior", "model.npz", "--option", "features=curves"], "by --option it would read"),
+        ("boosted-trees", ["--prior", "model.npz", "--option", "num_trees=0"], "num_trees"),
+        ("boosted-trees", ["--prior", "model.npz", "--seed", "-1"], "--seed is -1"),
+        ("residual", ["--prior", "over.npz"], "that others cannot begin with"),
+        ("ensemble", ["--prior", "both.npz"], "learns all at once"),
+        ("nothing", ["--prior", "model.npz"], "a cost model is one of"),
+    ],
+)
+def test_a_prior_that_does_not_fit_is_refused(
+    name: str, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train("--option", "num_trees=2") == 0
+    assert train("--prior", "model.npz", name="residual", output="over.npz") == 0
+    both = json.dumps(["analytical", "boosted-trees:num_trees=2"])
+    assert train("--option", f"members={both}", name="ensemble", output="both.npz") == 0
+    assert train(*options, name=name, output="new.npz") == 2
+    assert message in capsys.readouterr().err
+    assert not Path("new.npz").exists()
+
+
 # --- evaluate ---------------------------------------------------------------------------------------------------------
 
 

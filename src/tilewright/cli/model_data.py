@@ -65,11 +65,17 @@ def names_of(corpus: Corpus) -> set[str]:
     return {name for network in corpus.networks for name in (network.name, network.title)}
 
 
-def check_trainable(model: CostModel) -> None:
+def check_trainable(model: CostModel, is_begun: bool = False) -> None:
     """Before the data is read: that there is something to learn, and the library to learn with."""
+    from tilewright.cost_model import ResidualModel
     from tilewright.cost_model.neural import NeuralModel
 
-    if model.is_fitted:
+    if is_begun and not model.goes_on and not isinstance(model, ResidualModel):
+        raise UsageError(
+            f"the cost model {model.name} learns all at once and cannot be fine-tuned; train it on old and new "
+            f"programs together, or a {ResidualModel.name} over it"
+        )
+    if model.is_fitted and not is_begun:
         raise UsageError(f"the cost model {model.name} has nothing to learn; `tilewright model list` shows which have")
     if isinstance(model, NeuralModel) and find_spec("torch") is None:
         raise UsageError(
@@ -78,8 +84,11 @@ def check_trainable(model: CostModel) -> None:
         )
 
 
-def train_shown(model: CostModel, dataset: Dataset, checkpoint: str | None = None) -> None:
-    """Train, and show how far it is on stderr. A network goes on from the checkpoint if that is there."""
+def train_shown(model: CostModel, dataset: Dataset, checkpoint: str | None = None, *, is_begun: bool = False) -> None:
+    """Train, and show how far it is on stderr. A network goes on from the checkpoint if that is there.
+
+    One that `is_begun` has learned before: it is fine-tuned, unless it is a residual, which learns over what is.
+    """
     from tilewright.cost_model.neural import NeuralModel
 
     tasks = {group.task_hash for group in dataset.groups}
@@ -94,12 +103,15 @@ def train_shown(model: CostModel, dataset: Dataset, checkpoint: str | None = Non
         if isinstance(model, NeuralModel):
             if checkpoint is not None and os.path.exists(checkpoint):
                 print(f"going on from {checkpoint}", file=sys.stderr)
-            model.fit(dataset, checkpoint=checkpoint, on_epoch=lambda epoch: line.show(epoch_status(epoch)))
+            learn = model.fine_tune if is_begun else model.fit
+            learn(dataset, checkpoint=checkpoint, on_epoch=lambda epoch: line.show(epoch_status(epoch)))
+        elif is_begun and model.goes_on:
+            model.fine_tune(dataset)
         else:
             model.fit(dataset)
     finally:
         line.finish()
-    model.tasks_ = tuple(sorted(tasks))
+    model.tasks_ = tuple(sorted(tasks | set(model.tasks_)))
 
 
 def encode_shown(groups: Sequence[Group], encoder: Encoder) -> None:

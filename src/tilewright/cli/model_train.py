@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewright.cli.dataset_collect import duration
 from tilewright.cli.model_data import add_data_arguments, check_trainable, names_of, parse_hold_out, train_shown
@@ -28,7 +29,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "train",
         help="learn from datasets",
         description="Train a cost model on datasets, and write it to a file that `tune --cost-model` takes. The "
-        "training of a network that was interrupted goes on with the same command.",
+        "training of a network that was interrupted goes on with the same command. With --prior it goes on from a "
+        "model that is trained.",
     )
     parser.add_argument("model", metavar="NAME", help="one of `tilewright model list`")
     add_data_arguments(parser)
@@ -62,6 +64,12 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="KEY=VALUE",
         help="an option of the model, such as epochs=20 or loss=mse; may be repeated",
     )
+    parser.add_argument(
+        "--prior",
+        metavar="MODEL.npz",
+        help="a trained model, or default for the one that ships: a residual learns what it gets wrong and leaves it "
+        "as it is; another one has to be of its kind, and is fine-tuned from it, best with --others none",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="MODEL.npz", help="where to write the model")
     parser.set_defaults(run=run)
 
@@ -72,8 +80,12 @@ def run(arguments: argparse.Namespace) -> None:
     from tilewright.records.dataset import Corpus, Split
 
     check_place("-o", arguments.output)
-    model = make(arguments.model, arguments.option, arguments.seed, arguments.device if arguments.labels else None)
-    check_trainable(model)
+    device = arguments.device if arguments.labels else None
+    if arguments.prior is None:
+        model = make(arguments.model, arguments.option, arguments.seed, device)
+    else:
+        model = make_over(arguments.prior, arguments.model, arguments.option, arguments.seed, device)
+    check_trainable(model, is_begun=arguments.prior is not None)
     checkpoint = f"{arguments.output}{_CHECKPOINT}"
     if isinstance(model, NeuralModel):
         check_place("-o", checkpoint)
@@ -90,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
     dataset = split.training(corpus)
     begun_s = time.monotonic()
     try:
-        train_shown(model, dataset, checkpoint)
+        train_shown(model, dataset, checkpoint, is_begun=arguments.prior is not None)
     except KeyboardInterrupt:
         print(_interrupted(checkpoint), file=sys.stderr)
         raise
@@ -101,17 +113,60 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def make(name: str, given: Sequence[str], seed: int, device: str | None = None) -> CostModel:
-    """The model with its options; `--seed` and `--device` are among them, if it has a seed and a target."""
-    from tilewright.cost_model import DEFAULT, create, parse_options
+    """The model with its options."""
+    from tilewright.cost_model import DEFAULT, create
 
     if seed < 0:
         raise UsageError(f"--seed is {seed}; it must be at least 0")
     if name == DEFAULT:
         raise UsageError(f"{DEFAULT} is what ships, and trained; `tilewright model list` shows what can be trained")
-    known = create(name).options
+    return create(name, **options_of(create(name), given, seed, device))
+
+
+def make_over(prior: str, name: str, given: Sequence[str], seed: int, device: str | None = None) -> CostModel:
+    """A residual over the trained model, or that model with other options, to be fine-tuned."""
+    from tilewright.cost_model import DEFAULT, ResidualModel, create, load, shipped
+
+    if seed < 0:
+        raise UsageError(f"--seed is {seed}; it must be at least 0")
+    trained = copy.deepcopy(shipped()) if prior == DEFAULT else load(prior)
+    if not trained.is_fitted or isinstance(trained, ResidualModel):
+        raise UsageError(
+            f"--prior is {prior}, a {trained.name} that others cannot begin with; give a model that learned"
+        )
+    if name == ResidualModel.name:
+        return over(trained, options_of(create(name), given, seed, device))
+    if name != trained.name:
+        raise UsageError(
+            f"--prior is a {trained.name}, and {create(name).name} does not begin with that; train {trained.name}, "
+            f"which is then fine-tuned, or {ResidualModel.name}, which learns what it gets wrong"
+        )
+    encoder = trained.encoder
+    for key, value in trained.checked_options(options_of(trained, given, seed, device)).items():
+        setattr(trained, key, value)
+    if trained.encoder != encoder:
+        raise UsageError(f"the model of {prior} reads {encoder}, and by --option it would read {trained.encoder}")
+    return trained
+
+
+def over(trained: CostModel, options: Mapping[str, Any]) -> CostModel:
+    """A residual of many tasks over the trained model; its local trees read what trees that are trained read."""
+    from tilewright.cost_model import BoostedTrees, ResidualModel, options_of_many_tasks
+
+    fixed = [name for name in ("global_model", "global_options") if name in options]
+    if fixed:
+        raise UsageError(f"--prior says what the global model is; leave out {' and '.join(fixed)}")
+    features = trained.features if isinstance(trained, BoostedTrees) else BoostedTrees().features
+    return ResidualModel.over(trained, **options_of_many_tasks(features) | ResidualModel.checked_options(options))
+
+
+def options_of(model: CostModel, given: Sequence[str], seed: int, device: str | None) -> dict[str, Any]:
+    """Those of `--option`; `--seed` and `--device` are among them, if it has a seed and a target."""
+    from tilewright.cost_model import parse_options
+
     wanted = {"seed": seed, "target": device}
-    implied = {key: value for key, value in wanted.items() if key in known and value is not None}
-    return create(name, **implied | parse_options(given, "--option"))
+    implied = {key: value for key, value in wanted.items() if key in model.options and value is not None}
+    return implied | parse_options(given, "--option")
 
 
 def parse_others(text: str | None) -> tuple[str, ...] | None:

@@ -45,7 +45,7 @@ from tilewright.cost_model.registry import (
     parse_options,
     shipped,
 )
-from tilewright.cost_model.transfer import ResidualModel
+from tilewright.cost_model.transfer import ResidualModel, options_of_many_tasks
 
 __all__ = [
     "DEFAULT",
@@ -80,6 +80,7 @@ __all__ = [
     "load",
     "mean_over_tasks",
     "names",
+    "options_of_many_tasks",
     "pairwise_accuracy",
     "parse_options",
     "peak_score",

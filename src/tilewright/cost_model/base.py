@@ -47,6 +47,9 @@ class CostModel(ABC):
     ranges: ClassVar[Mapping[str, Range]] = {}
     """What those of its options may be that are numbers."""
 
+    goes_on: ClassVar[bool] = False
+    """Whether it can be fine-tuned: whether it has `fine_tune_examples`."""
+
     tasks_: tuple[str, ...] = dataclasses.field(default=(), init=False, repr=False)
     """The hashes of the tasks that it learned from, if whoever trained it says so: what it is not to be tested on."""
 
@@ -73,6 +76,12 @@ class CostModel(ABC):
         """Learn from all data so far, of which an earlier call saw a part; cheaper than `fit` where a model can."""
         self.update_examples(dataset.encoded(self.encoder))
 
+    def fine_tune(self, dataset: Dataset) -> None:
+        """Go on from what was learned, with programs that may have nothing in common with those of before."""
+        self._check_fitted()
+        self._check_goes_on()
+        self.fine_tune_examples(dataset.encoded(self.encoder))
+
     def predict(self, population: Population) -> NDArray[np.float64]:
         """A score for each candidate."""
         self._check_fitted()  # before the work of encoding
@@ -87,6 +96,10 @@ class CostModel(ABC):
     def update_examples(self, examples: Examples) -> None:
         """`update`, of programs that are encoded."""
         self.fit_examples(examples)
+
+    def fine_tune_examples(self, examples: Examples) -> None:
+        """`fine_tune`, of programs that are encoded; of a model that `goes_on`."""
+        raise NotImplementedError
 
     def score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
         """A score for each candidate, from what the encoder gives: values[candidate, row, number]."""
@@ -117,6 +130,13 @@ class CostModel(ABC):
     def _check_fitted(self) -> None:
         if not self.is_fitted:
             raise UsageError(f"the cost model {self.name} has learned nothing yet; call fit, or load a model")
+
+    def _check_goes_on(self) -> None:
+        if not self.goes_on:
+            raise UsageError(
+                f"the cost model {self.name} learns all at once and cannot be fine-tuned; train it on old and new "
+                "programs together, or train a residual over it"
+            )
 
     @property
     def options(self) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class BoostedTrees(CostModel):
     """
 
     name: ClassVar[str] = "boosted-trees"
+    goes_on: ClassVar[bool] = True
     ranges: ClassVar[Mapping[str, Range]] = {
         **TREES,
         "num_trees": COUNTS,
@@ -127,6 +128,19 @@ class BoostedTrees(CostModel):
         if len(examples) > self.max_update_programs:
             examples = examples.select(self._sample(len(examples)))
         self._boost(self._with_device(examples), self.num_update_trees)
+
+    def fine_tune_examples(self, examples: Examples) -> None:
+        """Half as many trees more, on what those that there are get wrong of these programs."""
+        assert self.forest_ is not None
+        if len(examples) == 0:
+            raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
+        self._check(examples)
+        if examples.num_features != self.forest_.num_features:
+            raise UsageError(
+                f"the cost model has learned from {self.forest_.num_features} features, got {examples.num_features}; "
+                "fit it anew"
+            )
+        self._boost(self._with_device(examples), -(-self.num_trees // 2))
 
     def _with_device(self, examples: Examples) -> Examples:
         device = DeviceInRows.of(self.encoder)

@@ -67,6 +67,7 @@ class FactorTrees(CostModel):
     """
 
     name: ClassVar[str] = "factor-trees"
+    goes_on: ClassVar[bool] = True
     encoder: ClassVar[Encoder] = _ENCODER
     ranges: ClassVar[Mapping[str, Range]] = {
         **TREES,
@@ -110,15 +111,28 @@ class FactorTrees(CostModel):
         return self.forest_ is not None
 
     def fit_examples(self, examples: Examples) -> None:
+        statements = self._checked_statements(examples)
+        self.hardware_ = np.unique(statements.rows[:, _HARDWARE], axis=0)
+        self.forest_ = self._boosted(Forest.over(statements.rows), examples, statements, self.num_rounds)
+
+    def fine_tune_examples(self, examples: Examples) -> None:
+        """Half as many rounds more, on what those that there are get wrong of these programs."""
+        assert self.forest_ is not None
+        assert self.hardware_ is not None
+        statements = self._checked_statements(examples)
+        self.hardware_ = np.unique(np.concatenate([self.hardware_, statements.rows[:, _HARDWARE]]), axis=0)
+        self.forest_ = self._boosted(self.forest_, examples, statements, -(-self.num_rounds // 2))
+
+    def _checked_statements(self, examples: Examples) -> _Statements:
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         self._check_ranges()
-        statements = _Statements.of_examples(examples)
+        return _Statements.of_examples(examples)
+
+    def _boosted(self, forest: Forest, examples: Examples, statements: _Statements, num_rounds: int) -> Forest:
         rank = RankInLists(self.grades * examples.labels, examples.tasks, self.seed, self.num_partners)
         objective = _of_factors(rank, statements, len(examples), self.sharpness)
-        self.hardware_ = np.unique(statements.rows[:, _HARDWARE], axis=0)
-        forest = Forest.over(statements.rows)
-        self.forest_ = forest.boosted(statements.rows, objective, self._parameters(), self.num_rounds)
+        return forest.boosted(statements.rows, objective, self._parameters(), num_rounds)
 
     def _parameters(self) -> dict[str, Any]:
         return {

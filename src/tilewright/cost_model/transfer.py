@@ -31,6 +31,20 @@ def _few_shallow_trees() -> dict[str, Any]:
     return {"num_trees": 16, "max_depth": 2, "learning_rate": 0.2, "l2": 1.0, "min_weight": 1.0}
 
 
+def options_of_many_tasks(features: str) -> dict[str, Any]:
+    """Options of a residual whose local model learns from many tasks, to rank programs of others, by such features.
+
+    Fast programs count above all, and it is believed as far as it predicts tasks that were left out.
+    """
+    trees = {"num_trees": 24, "max_depth": 3, "learning_rate": 0.15, "l2": 1.0, "min_weight": 1.0}
+    return {
+        "local_options": {"features": features, **trees},
+        "least_label": 0.4,
+        "folds_of": "tasks",
+        "num_folds": 3,
+    }
+
+
 @dataclass(kw_only=True, eq=False)
 class ResidualModel(CostModel):
     """score = slope x global score + share x local score, both on the scale of log throughput.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import json
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,22 @@ class CostModelChecks(ABC):
         for one in (model, loaded):
             one.update_examples(self.examples(70))
         np.testing.assert_array_equal(loaded.score(features), model.score(features))
+
+    def test_fine_tuning_goes_on_from_what_was_learned(self) -> None:
+        features, _ = self.programs(10, seed=1)
+        model = self.fitted()
+        if not model.goes_on:
+            with pytest.raises(UsageError, match=r"fine-tuned|nothing"):
+                model.fine_tune(Dataset())
+            return
+        few = self.examples(30, seed=5)
+        few = replace(few, labels=few.labels[::-1].copy())  # a model that knew all has something to learn
+        before, anew = model.score(features), self.fitted(few).score(features)
+        model.fine_tune_examples(few)
+        after = model.score(features)
+        assert np.isfinite(after).all()
+        assert not np.array_equal(after, before)
+        assert not np.array_equal(after, anew)
 
     def test_a_copy_learns_on_its_own(self) -> None:
         features, _ = self.programs(10, seed=1)

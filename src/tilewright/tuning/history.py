@@ -23,6 +23,7 @@ from tilewright.cost_model import (
     Group,
     RandomModel,
     ResidualModel,
+    options_of_many_tasks,
     shipped,
 )
 from tilewright.errors import RecordFormatError, UsageError
@@ -147,7 +148,9 @@ def _parts_of(
         features = model.features
 
         def over(known: CostModel) -> CostModel:
-            return ResidualModel.over(known, local_options=_trees(features, 32, 3, 0.2), seed=seed)
+            shape = {"num_trees": 32, "max_depth": 3, "learning_rate": 0.2}
+            local = {"features": features, **shape, "l2": 1.0, "min_weight": 1.0}
+            return ResidualModel.over(known, local_options=local, seed=seed)
 
         return prior.model or AnalyticalModel(), over
     if model.is_fitted:
@@ -178,14 +181,7 @@ def _known_options(model: CostModel, seed: int) -> dict[str, Any]:
     Those of statements; trees that were told to read others read curves here as well, if not there.
     """
     is_other = isinstance(model, BoostedTrees) and model.features != StatementEncoder.name
-    local = _trees(CurveEncoder.name if is_other else StatementEncoder.name, 24, 3, 0.15)
-    return {"local_options": local, "least_label": 0.4, "folds_of": "tasks", "num_folds": 3, "seed": seed}
-
-
-def _trees(features: str, num_trees: int, max_depth: int, learning_rate: float) -> dict[str, Any]:
-    """Trees on a residual, in which each program counts alike."""
-    shape = {"num_trees": num_trees, "max_depth": max_depth, "learning_rate": learning_rate}
-    return {"features": features, **shape, "l2": 1.0, "min_weight": 1.0}
+    return {**options_of_many_tasks(CurveEncoder.name if is_other else StatementEncoder.name), "seed": seed}
 
 
 def _first(groups: Sequence[Group], quota: int) -> list[Group]:

@@ -112,7 +112,8 @@ def test_more_programs_than_a_chunk_are_scored_alike(name: str) -> None:
     model = trained(name)
     values = programs_of(model, 130)
     scores = model.score(values)
-    np.testing.assert_array_equal(model.score(values[100:]), scores[100:])
+    # On some processors NumPy's products round a row by where it stands.
+    np.testing.assert_allclose(model.score(values[100:]), scores[100:], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -61,6 +61,7 @@ class NeuralModel(CostModel):
     num_threads: int = 1
     """Of training."""
 
+    goes_on: ClassVar[bool] = True
     reads_named_columns: ClassVar[bool] = False
     """Whether some columns have a meaning to the network, so that it can read those of its encoder alone."""
 
@@ -145,6 +146,39 @@ class NeuralModel(CostModel):
         if self.network_ is None:
             self.fit_examples(examples)
             return
+        self._go_on(examples, self._training(is_update=True))
+
+    def fine_tune(
+        self,
+        dataset: Dataset,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+    ) -> None:
+        """Go on from the weights that are there, with small steps; `checkpoint` and `on_epoch` as of `fit`."""
+        self._check_fitted()
+        self.fine_tune_examples(dataset.encoded(self.encoder), checkpoint=checkpoint, on_epoch=on_epoch)
+
+    def fine_tune_examples(
+        self,
+        examples: Examples,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+    ) -> None:
+        self._check_fitted()
+        options = replace(self._training(), learning_rate=self.update_learning_rate)
+        self._go_on(examples, options, checkpoint, on_epoch)
+
+    def _go_on(
+        self,
+        examples: Examples,
+        options: TrainingOptions,
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+    ) -> None:
+        """Train with other programs, from the weights that are there."""
+        assert self.network_ is not None
         self._check_training(examples)
         self._check_columns(examples.num_features)
         from tilewright.cost_model.neural.training import seeded, set_weights
@@ -153,7 +187,7 @@ class NeuralModel(CostModel):
             module = self._module(examples.num_features)
             self._check_weights(module)
             set_weights(module, self.network_.weights)
-            self._train(module, examples, self._training(is_update=True))
+            self._train(module, examples, options, checkpoint, on_epoch)
         # Programs that it learned from before may be longer than those of today.
         num_rows = max(self._exported_rows(examples) or 0, self.network_.num_rows or 0) or None
         self.network_ = self._trained(module, examples.num_features, num_rows)
