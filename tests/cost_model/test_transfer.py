@@ -17,6 +17,7 @@ from tilewright.cost_model import (
     Examples,
     Measured,
     ResidualModel,
+    find,
     load,
     pairwise_accuracy,
 )
@@ -195,3 +196,17 @@ def test_residuals_can_be_stacked_and_saved(tmp_path: Path) -> None:
     model.fit(measured(own, np.exp(log_cycles(own) + hidden(own))))
     model.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(load(tmp_path / "model.npz").predict(own), model.predict(own))
+
+
+def test_a_saved_residual_that_knows_other_tasks_keeps_that_while_it_adapts(tmp_path: Path) -> None:
+    known = ResidualModel.over(known_trees(), folds_of="tasks")
+    known.fit(two_tasks((True, True)))
+    known.save(tmp_path / "model.npz")
+    own = programs(64, seed=9)
+    model = find(tmp_path / "model.npz", seed=3)
+    assert isinstance(model, ResidualModel)
+    before = model.predict(own)
+    np.testing.assert_array_equal(np.argsort(before), np.argsort(known.predict(own)))
+    model.update(measured(own, np.exp(log_cycles(own) - hidden(own))))
+    assert not np.array_equal(model.predict(own), before)
+    np.testing.assert_array_equal(model.base.predict(own), known.predict(own))

@@ -69,9 +69,11 @@ def default(seed: int = 0) -> CostModel:
 def adapting(model: CostModel, seed: int = 0) -> CostModel:
     """A trained model as it adapts to a task that is tuned: it stays as it is, and a local one learns over it.
 
-    To `update` it with a few programs would make it forget the many others.
+    To `update` it with a few programs would make it forget the many others. A residual whose local model has learned of
+    other tasks is such a model, too.
     """
-    has_learned = model.is_fitted and not isinstance(model, AnalyticalModel | RandomModel | ResidualModel)
+    adapts = isinstance(model, ResidualModel) and model.local_ is None
+    has_learned = model.is_fitted and not adapts and not isinstance(model, AnalyticalModel | RandomModel)
     return ResidualModel.over(model, seed=seed) if has_learned else model
 
 
