@@ -147,16 +147,22 @@ class DatasetFolder:
         """The devices, by their names."""
         return list(_readable(Device.read, sorted(p for p in (self.path / "devices").glob("*") if p.is_dir())))
 
-    def add_device(self, device: Device) -> Device:
+    def add_device(self, device: Device, is_named: bool = False) -> Device:
         """The device as it is written here, under its name; a new one gets a name that is free.
 
-        What was measured on the same device before is added to, whatever it was called.
+        What was measured on the same device before is added to, whatever it was called. A new one that `is_named` has
+        that name or none.
         """
         known = next((known for known in self.devices() if known.is_same(device)), None)
         if known is not None:
             return known
         base, number = checked_name(device.name), 1
         while (self._device_folder(device) / FILE_NAME).exists():
+            if is_named:
+                raise UsageError(
+                    f"the device is to be called {base}, and {self._device_folder(device)} is another one; give it "
+                    "another name"
+                )
             number += 1
             device = replace(device, name=f"{base}-{number}")
         device.write(self._device_folder(device))
