@@ -83,7 +83,9 @@ class DatasetFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Inside, nobody else writes to the dataset. Readers need no such thing."""
-        with open(self.path / _FILE, "rb") as fd:
+        # The folder is locked, and not its file: two who make a dataset at once both write that.
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -91,6 +93,8 @@ class DatasetFolder:
                     f"another process is writing to the dataset {self.path}; wait for its end, or name another folder"
                 ) from None
             yield
+        finally:
+            os.close(fd)
 
     # --- tasks and networks -------------------------------------------------------------------------------------------
 
@@ -213,9 +217,9 @@ class DatasetFolder:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a folder without the file is empty, or has the parts of a dataset that has lost it, and nothing else."""
-    # A process that was killed here may have left the beginning of the file.
+    # A process that was killed here may have left the beginning of the file; another may have written it just now.
     names = {name for name in os.listdir(folder) if not name.startswith(f".{_FILE}.")}
-    return not names or (names <= _FOLDERS and any((folder / "devices").glob(f"*/{FILE_NAME}")))
+    return not names or _FILE in names or (names <= _FOLDERS and any((folder / "devices").glob(f"*/{FILE_NAME}")))
 
 
 def _network(path: Path) -> NetworkTasks | None:
