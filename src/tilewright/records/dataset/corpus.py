@@ -94,8 +94,10 @@ class Corpus:
             found = [network for network in self.networks if _is_called(network, name)]
         if not found:
             known = list(dict.fromkeys(network.name for network in self.networks))
-            what = _listed(known) if known else "none, as logs of other tools; hold out a share of the tasks, such as 20%"
-            raise UsageError(f"the network {name!r} is in none of the datasets; they have {what}")
+            no_names = "none, as logs of other tools; hold out a share of the tasks, such as 20%"
+            raise UsageError(
+                f"the network {name!r} is in none of the datasets; they have {_listed(known) if known else no_names}"
+            )
         return found
 
 
