@@ -51,9 +51,10 @@ def test_another_target_adds_a_device() -> None:
     assert len(read_folder("data")) == 8
 
 
-def test_sizes_of_a_network_of_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_of_a_network_of_the_zoo(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["dataset", "collect", "zoo:dcgan", "--shape", "input=2x100x1x1", "--budget", "0.001s", "-o", "data"]
-    assert main(command) == 1  # nothing was measured in that time
+    assert main([*command, "--shape", "input=2x100x1x1"]) == 1
+    assert "the time was up before that; give more --budget" in capsys.readouterr().err
     (network,) = DatasetFolder("data").networks()
     assert network.title == "dcgan[input=2x100x1x1]"
     tasks = [DatasetFolder("data").task(digest) for digest in network.weights]

@@ -42,6 +42,13 @@ def test_a_folder_of_logs_is_imported(capsys: pytest.CaptureFixture[str]) -> Non
     assert "records: 3 of 3 workloads" in capsys.readouterr().out
 
 
+def test_a_dataset_among_its_logs_is_none_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.json").write_text(ansor_line([4]))
+    for _ in range(2):
+        assert import_(".", "--device", "v100") == 0
+        assert "broken lines: 0\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

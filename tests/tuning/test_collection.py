@@ -384,6 +384,14 @@ def test_a_device_keeps_the_name_that_it_has(run: Run) -> None:
         run(workload("small", SMALL), device="yours")
 
 
+def test_a_name_that_another_device_has_is_refused_and_leaves_none(run: Run) -> None:
+    run(workload("small", SMALL), device="mine")
+    with pytest.raises(UsageError, match="devices/mine is another one; give it another name"):
+        run(workload("small", SMALL), device="mine", threads=1)
+    assert [device.name for device in DatasetFolder(run.folder).devices()] == ["mine"]
+    assert run(workload("small", SMALL), threads=1).device.name == "haswell-1t"
+
+
 def test_a_recheck_mends_what_took_much_longer_than_expected(run: Run) -> None:
     hardware = Hardware.from_target(HASWELL, 2)
 

@@ -106,6 +106,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise
     display.finish()
     print(summary(collected, arguments.output))
+    if not collected.num_programs and not collected.is_complete:
+        raise TilewrightError("nothing was collected, since the time was up before that; give more --budget")
     if not collected.num_programs:
         raise TilewrightError("nothing was collected, since no task has a program; inspect the networks with --tasks")
 
@@ -139,7 +141,8 @@ def _source(text: str, arguments: argparse.Namespace) -> TaskSource:
     network.check_model(text)
     shapes = network.parse_shapes(arguments.shape)
     print(f"reading {text}", file=sys.stderr)
-    return TaskSource(name_of(text), tuple(partition_network(text, shapes).tasks), " ".join(sorted(arguments.shape)))
+    sizes = " ".join(sorted(set(arguments.shape)))
+    return TaskSource(name_of(text), tuple(partition_network(text, shapes).tasks), sizes)
 
 
 def _check_names(sources: list[TaskSource]) -> None:

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     device = checked_name(arguments.device)
     network.check_place("-o", arguments.output, is_folder=True)
-    files = [file for log in arguments.logs for file in _files(log)]
+    files = [file for log in arguments.logs for file in _files(log, arguments.output)]
     line = StatusLine()
 
     def show(found: Imported, path: str) -> None:
@@ -60,10 +60,15 @@ def run(arguments: argparse.Namespace) -> None:
         raise TilewrightError(f"no line is a record of Ansor or AutoTVM, in {len(files)} files; check what they are")
 
 
-def _files(log: str) -> list[Path]:
-    path = Path(log)
+def _files(log: str, output: str) -> list[Path]:
+    """The logs that an argument names; the dataset may stand among them, as it does when the same command goes on."""
+    path, dataset = Path(log), Path(output).resolve()
     if os.path.isdir(path):
-        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        found = sorted(
+            file
+            for file in path.rglob("*")
+            if file.suffix in _SUFFIXES and file.is_file() and dataset not in file.resolve().parents
+        )
         if not found:
             raise UsageError(f"LOG is the folder {log}, which has no file that ends in {', '.join(_SUFFIXES)}")
         return found

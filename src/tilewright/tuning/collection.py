@@ -125,7 +125,8 @@ def collect(
 def _device(folder: DatasetFolder, name: str | None, target: Target, threads: int, processor: str | None) -> Device:
     """What is measured on, as the folder knows it."""
     called = read_machine().processor if processor is None else processor
-    found = folder.add_device(Device(name or f"{target.cpu}-{threads}t", str(target), threads, called))
+    wanted = Device(name or f"{target.cpu}-{threads}t", str(target), threads, called)
+    found = folder.add_device(wanted, is_named=name is not None)
     if name is not None and found.name != name:
         raise UsageError(
             f"the device is to be called {name}, and {folder.path} knows it as {found.name}: {threads} threads on "

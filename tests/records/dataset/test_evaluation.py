@@ -149,6 +149,27 @@ def test_a_dataset_that_has_lost_its_networks_says_so(folder: DatasetFolder) -> 
         data_of(folder)
 
 
+def test_what_holds_out_nothing_says_so(folder: DatasetFolder, tmp_path: Path) -> None:
+    folder.add_network(NetworkTasks("views", {}, "warm"))
+    with pytest.raises(UsageError, match="views holds out none of 2 tasks"):
+        data_of(folder, "views")
+    imported(tmp_path / "logs", "v100", ansor_line([1]), ansor_line([2], 2e-3))
+    with pytest.raises(UsageError, match="0.01% holds out none of 1 tasks, and models are rated on those; hold out mo"):
+        data_of(DatasetFolder(tmp_path / "logs"), "0.01%")
+
+
+def test_a_log_of_failures_says_so(tmp_path: Path) -> None:
+    imported(tmp_path / "data", "v100", ansor_line([1], error=4))
+    with pytest.raises(UsageError, match="no task of the datasets has programs that ran on any device"):
+        data_of(DatasetFolder(tmp_path / "data"))
+
+
+def test_networks_of_logs_are_named_by_shares(tmp_path: Path) -> None:
+    imported(tmp_path / "data", "v100", ansor_line([1]))
+    with pytest.raises(UsageError, match="they have none, as logs of other tools; hold out a share of the tasks"):
+        data_of(DatasetFolder(tmp_path / "data"), "resnet50")
+
+
 def test_a_log_is_a_network_of_its_own(tmp_path: Path) -> None:
     lines = [ansor_line([n + 1], (n + 1) * 1e-3, key=f'["h", {task}]') for task in range(4) for n in range(3)]
     imported(tmp_path / "data", "v100", *lines, ansor_line([9], 1e10, error=4, key='["never ran", 1]'))

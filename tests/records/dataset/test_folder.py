@@ -214,6 +214,23 @@ def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
+def test_who_makes_a_dataset_a_second_time_does_not_write_beside_the_first(tmp_path: Path) -> None:
+    with write_sample(tmp_path).writing():
+        (tmp_path / "dataset.json").unlink()  # as if the second had looked before the first wrote it
+        second = DatasetFolder.create(tmp_path)
+        with pytest.raises(UsageError, match="another process is writing"), second.writing():
+            pass
+
+
+def test_a_dataset_that_another_makes_meanwhile_is_no_folder_of_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = DatasetFolder.create(tmp_path)
+    first.add_task(GEMM)
+    monkeypatch.setattr(Path, "exists", lambda path: False)  # as it was when the second looked
+    assert DatasetFolder.create(tmp_path).path == tmp_path
+
+
 def test_unknown_files_are_passed_over(tmp_path: Path) -> None:
     folder = write_sample(tmp_path)
     some_programs(GEMM).write(tmp_path / "devices" / "a72" / "notes.npz", GEMM, "warm")

@@ -233,6 +233,14 @@ def test_different_devices_of_one_name_are_refused(tmp_path: Path) -> None:
         Corpus.open([tmp_path / "data", tmp_path / "other"])
 
 
+def test_logs_of_one_device_in_two_datasets_may_have_two_targets(tmp_path: Path) -> None:
+    imported(tmp_path / "data", "v100", ansor_line([1]), ansor_line([2], 2e-3))
+    imported(tmp_path / "other", "v100", ansor_line([4], 3e-3).replace('"cuda"', '"cuda -arch=sm_75"'))
+    corpus = Corpus.open([tmp_path / "data", tmp_path / "other"])
+    assert [device.name for device in corpus.devices] == ["v100"]
+    assert programs_by_device(Split().training(corpus)) == {"v100": 3}
+
+
 def test_what_one_corpus_reads_is_read_once(corpus: Corpus) -> None:
     first, second = (Split(device="a72").training(corpus) for _ in range(2))
     assert all(a is b for a, b in zip(first.groups, second.groups, strict=True))

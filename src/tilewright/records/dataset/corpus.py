@@ -93,8 +93,11 @@ class Corpus:
         else:
             found = [network for network in self.networks if _is_called(network, name)]
         if not found:
-            known = dict.fromkeys(network.name for network in self.networks)
-            raise UsageError(f"the network {name!r} is in none of the datasets; they have {_listed(list(known))}")
+            known = list(dict.fromkeys(network.name for network in self.networks))
+            no_names = "none, as logs of other tools; hold out a share of the tasks, such as 20%"
+            raise UsageError(
+                f"the network {name!r} is in none of the datasets; they have {_listed(known) if known else no_names}"
+            )
         return found
 
 

@@ -34,11 +34,16 @@ class Device:
     """What wrote the log that the programs come from; empty where tilewright measured them."""
 
     def is_same(self, other: Device) -> bool:
-        """Whether latencies of both can be compared: calibrating a machine makes no other device of it."""
+        """Whether latencies of both can be compared: calibrating a machine makes no other device of it.
+
+        The device of a log is known by its name alone: logs of one have several targets, and logs of two the same.
+        """
         mine, theirs = (self.threads, self.processor, self.tool), (other.threads, other.processor, other.tool)
         if mine != theirs:
             return False
-        return self.target == other.target or (not self.tool and stands_for(self.target, Target.parse(other.target)))
+        if self.tool:
+            return self.name == other.name
+        return self.target == other.target or stands_for(self.target, Target.parse(other.target))
 
     def write(self, folder: Path) -> None:
         """Write it as what the programs in `folder` were measured on."""

@@ -80,6 +80,11 @@ class EvaluationData:
         is_named_alone = bool(split.hold_out) and not split.share
         kept = split.held_out(corpus) if split.hold_out else corpus.tasks
         chosen = split.networks(corpus)
+        if corpus.tasks and not kept:
+            raise UsageError(
+                f"{', '.join(split.hold_out)} holds out none of {len(corpus.tasks)} tasks, and models are rated on "
+                "those; hold out more"
+            )
         if not is_named_alone:
             chosen += [network for network in _counting(corpus, workloads) if network not in chosen]
         networks: list[NetworkLists] = []
@@ -90,7 +95,7 @@ class EvaluationData:
                 networks += [] if is_named_alone else _of_log(corpus, device, kept)
             else:
                 networks += _of_networks(corpus, device, chosen, kept)
-        if not chosen and not networks and corpus.sources:
+        if not chosen and not networks and any(not source.device.tool for source in corpus.sources):
             raise UsageError(
                 "models are rated on networks, and the datasets name none; restore the folder networks of the dataset, "
                 "or collect again, which measures nothing that is there"

@@ -83,7 +83,9 @@ class DatasetFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Inside, nobody else writes to the dataset. Readers need no such thing."""
-        with open(self.path / _FILE, "rb") as fd:
+        # The folder is locked, and not its file: two who make a dataset at once both write that.
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -91,6 +93,8 @@ class DatasetFolder:
                     f"another process is writing to the dataset {self.path}; wait for its end, or name another folder"
                 ) from None
             yield
+        finally:
+            os.close(fd)
 
     # --- tasks and networks -------------------------------------------------------------------------------------------
 
@@ -147,16 +151,22 @@ class DatasetFolder:
         """The devices, by their names."""
         return list(_readable(Device.read, sorted(p for p in (self.path / "devices").glob("*") if p.is_dir())))
 
-    def add_device(self, device: Device) -> Device:
+    def add_device(self, device: Device, is_named: bool = False) -> Device:
         """The device as it is written here, under its name; a new one gets a name that is free.
 
-        What was measured on the same device before is added to, whatever it was called.
+        What was measured on the same device before is added to, whatever it was called. A new one that `is_named` has
+        that name or none.
         """
         known = next((known for known in self.devices() if known.is_same(device)), None)
         if known is not None:
             return known
         base, number = checked_name(device.name), 1
         while (self._device_folder(device) / FILE_NAME).exists():
+            if is_named:
+                raise UsageError(
+                    f"the device is to be called {base}, and {self._device_folder(device)} is another one; give it "
+                    "another name"
+                )
             number += 1
             device = replace(device, name=f"{base}-{number}")
         device.write(self._device_folder(device))
@@ -207,9 +217,9 @@ class DatasetFolder:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a folder without the file is empty, or has the parts of a dataset that has lost it, and nothing else."""
-    # A process that was killed here may have left the beginning of the file.
+    # A process that was killed here may have left the beginning of the file; another may have written it just now.
     names = {name for name in os.listdir(folder) if not name.startswith(f".{_FILE}.")}
-    return not names or (names <= _FOLDERS and any((folder / "devices").glob(f"*/{FILE_NAME}")))
+    return not names or _FILE in names or (names <= _FOLDERS and any((folder / "devices").glob(f"*/{FILE_NAME}")))
 
 
 def _network(path: Path) -> NetworkTasks | None:
