@@ -60,7 +60,7 @@ def _key(network: bytes, shapes: Shapes, target: Target) -> str:
 
 def _kept(file: Path | None) -> CompiledModel | None:
     """The network in the file; a file that is broken or of another machine is as good as none."""
-    if file is None or not file.is_file():
+    if file is None or not os.path.isfile(file):  # also where it may not be looked for
         return None
     try:
         return load(file)

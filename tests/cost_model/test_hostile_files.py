@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import resource
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from tilewright import TilewrightError, UsageError
 from tilewright.cost_model import BoostedTrees, load
-from tilewright.cost_model.array_file import text_array
+from tilewright.cost_model.array_file import read_members, text_array
 from tilewright.testing.cost_model_checks import sum_structured_examples
 
 Arrays = dict[str, NDArray[Any]]
@@ -207,6 +208,21 @@ def test_an_archive_that_unpacks_to_more_than_it_should_is_refused(tmp_path: Pat
         archive.writestr("header.npy", bytes(300 << 20))
     assert path.stat().st_size < 1 << 20
     refuse(path, "at most 268435456 are read")
+
+
+def test_an_archive_that_says_it_is_small_unpacks_to_no_more() -> None:
+    size, said = 64 << 20, 1000
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.npy", bytes(size))
+    content = packed.getvalue().replace(size.to_bytes(4, "little"), said.to_bytes(4, "little"))
+    tracemalloc.start()
+    try:
+        with pytest.raises(zipfile.BadZipFile, match="Bad CRC-32"):
+            read_members(content, 2 * said)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_archive_that_is_encrypted_is_refused(saved: bytes, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tilewright import te
 from tilewright.cost_model import (
     AnalyticalModel,
     BoostedTrees,
@@ -24,9 +25,10 @@ from tilewright.cost_model import (
 from tilewright.cost_model.views import View, joined_encoder
 from tilewright.errors import UsageError
 from tilewright.features import create_encoder
-from tilewright.space import Population
+from tilewright.space import Population, derive
+from tilewright.te import Task
 from tilewright.testing.cost_model_checks import EncodedCostModelChecks
-from tilewright.testing.encoder_checks import sketches_of
+from tilewright.testing.encoder_checks import OPTIONS, sketches_of
 
 Floats = NDArray[np.float64]
 
@@ -142,17 +144,34 @@ def test_a_global_model_that_knows_nothing_is_refused() -> None:
         _ = ResidualModel(global_model="random").encoder
 
 
-def test_views_are_what_each_encoder_gives() -> None:
-    population = programs(5)
-    both = [create_encoder("estimate+hierarchy"), create_encoder("statements+hierarchy")]
-    joined = joined_encoder(both)
+def without_knobs() -> Population:
+    """Nothing is decided of a program of one element: what reads its schedule has zeros alone."""
+    A = te.placeholder((1,), name="A")
+    task = Task([A], te.compute((1,), lambda i: A[i] * 2.0, name="B"))
+    (sketch,) = derive(task, OPTIONS)
+    assert not sketch.steps
+    return Population(sketch, np.zeros((5, 0), np.int64))
+
+
+@pytest.mark.parametrize("population", [programs(5), without_knobs()], ids=["gemm", "without knobs"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("estimate+hierarchy", "statements+hierarchy"),
+        ("knobs", "statements"),
+        ("primitives-published", "hardware+primitives-flat", "knobs+primitives"),
+    ],
+)
+def test_views_are_what_each_encoder_gives(names: tuple[str, ...], population: Population) -> None:
+    encoders = [create_encoder(name) for name in names]
+    joined = joined_encoder(encoders)
     values = joined.encode(population)
     rows = Examples.of_groups([values, values[:2]], [np.ones(5), np.ones(2)], [0, 1])
-    for encoder in both:
+    for encoder in encoders:
         view = View.of(encoder, joined)
         np.testing.assert_array_equal(view.values(values), encoder.encode(population))
         np.testing.assert_array_equal(view.examples(rows).padded(np.arange(5))[0], encoder.encode(population))
-    assert joined_encoder(both[:1] * 2) == both[0]
+    assert joined_encoder(encoders[:1] * 2) == encoders[0]
 
 
 def two_tasks(hidden_in: tuple[bool, bool]) -> Dataset:

@@ -47,7 +47,13 @@ def read_members(content: bytes, max_bytes: int) -> dict[str, NDArray[Any]]:
         for entry in archive.infolist():
             if entry.compress_type not in _PACKED:
                 raise ValueError(f"{shown(entry.filename)} is packed by the unknown method {entry.compress_type}")
-        return {entry.filename.removesuffix(_MEMBER): _array(archive.read(entry)) for entry in archive.infolist()}
+        return {entry.filename.removesuffix(_MEMBER): _array(_read(archive, entry)) for entry in archive.infolist()}
+
+
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """What an entry holds: asked for all, the archive would unpack whatever is in it before it looks at the size."""
+    with archive.open(entry) as file:
+        return file.read(entry.file_size)
 
 
 def _array(content: bytes) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise, starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,27 +34,32 @@ def joined_encoder(encoders: Sequence[Encoder]) -> Encoder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """What one encoder gives, in the arrays of a joined one: its rows are those that have a number in its columns."""
+    """What one encoder gives, in the arrays of a joined one, whose parts have their rows one after the other."""
 
     columns: tuple[slice, ...]
-    """Of each of its parts, in the order of its rows."""
+    """Of each part of the joined encoder."""
+    num_rows: tuple[int | None, ...]
+    """Of each of these, where all programs have as many."""
+    own: tuple[int, ...]
+    """Which of these the encoder has, in the order of its rows."""
     is_whole: bool
 
     @staticmethod
     def of(encoder: Encoder, joined: Encoder) -> View:
         """The view of an encoder that is joined with others."""
-        begin = 0
-        found: dict[Encoder, slice] = {}
-        for part in _parts(joined):
-            found[part] = slice(begin, begin + len(part.columns))
-            begin += len(part.columns)
-        return View(tuple(found[part] for part in _parts(encoder)), encoder == joined)
+        parts = _parts(joined)
+        ends = list(accumulate(len(part.columns) for part in parts))
+        columns = tuple(starmap(slice, pairwise([0, *ends])))
+        own = tuple(parts.index(part) for part in _parts(encoder))
+        return View(columns, tuple(part.num_rows for part in parts), own, encoder == joined)
 
     def values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Its values[candidate, row, number]; candidates of a sketch have the same rows."""
         if self.is_whole:
             return values
-        rows = np.concatenate([np.flatnonzero(np.any(values[0, :, own] != 0, axis=1)) for own in self.columns])
+        counts = self._counts(values[0], np.array([values.shape[1]]))[:, 0]
+        begins = np.cumsum(counts) - counts
+        rows = _ranges(begins[[*self.own]], counts[[*self.own]])
         if np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
             return self._selected(values[:, rows[0] : rows[0] + len(rows)])  # without a copy
         return self._selected(values[:, rows])
@@ -62,20 +68,37 @@ class View:
         """Its rows of the programs."""
         if self.is_whole:
             return examples
-        has_numbers = np.stack([np.any(examples.values[:, own] != 0, axis=1) for own in self.columns])
-        program = np.repeat(np.arange(len(examples)), examples.num_statements)
-        rows = np.flatnonzero(has_numbers.any(axis=0))
-        rows = rows[np.lexsort((has_numbers.argmax(axis=0)[rows], program[rows]))]
-        counts = np.bincount(program[rows], minlength=len(examples))
+        counts = self._counts(examples.values, examples.num_statements)
+        begins = examples.offsets[:-1] + np.cumsum(counts, axis=0) - counts
+        own = counts[[*self.own]]
+        rows = _ranges(begins[[*self.own]].T.ravel(), own.T.ravel())
         return replace(
             examples,
             values=self._selected(examples.values[rows]),
-            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(own.sum(axis=0))]),
         )
+
+    def _counts(self, rows: NDArray[np.float32], num_rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many rows each part has in each program, whose rows are one after the other.
+
+        The last part of which that is not known has the rest; of another, rows are those with a number in its columns.
+        """
+        program = np.repeat(np.arange(len(num_rows)), num_rows)
+        counts = np.zeros((len(self.columns), len(num_rows)), np.int64)
+        for part, (num, own) in enumerate(zip(self.num_rows, self.columns, strict=True)):
+            if num is not None:
+                counts[part] = num
+            elif None in self.num_rows[part + 1 :]:
+                has_numbers = np.any(rows[:, own] != 0, axis=1)
+                counts[part] = np.maximum(np.bincount(program[has_numbers], minlength=len(num_rows)), 1)
+        if None in self.num_rows:
+            last = len(self.num_rows) - 1 - self.num_rows[::-1].index(None)
+            counts[last] = num_rows - counts.sum(axis=0)
+        return counts
 
     def _selected(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Its columns, which are the last axis."""
-        parts = [values[..., own] for own in self.columns]
+        parts = [values[..., self.columns[part]] for part in self.own]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
@@ -115,6 +138,12 @@ class DeviceInRows:
         rows[:, self.columns] = devices[own]
         counts = np.bincount(own, minlength=len(examples))
         return replace(examples, values=rows, offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
+
+
+def _ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """So many numbers from each beginning on, one range after the other."""
+    rows: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(begins - np.cumsum(counts) + counts, counts)
+    return rows
 
 
 def _parts(encoder: Encoder) -> tuple[Encoder, ...]:

@@ -46,6 +46,11 @@ class Encoder(ABC):
         return ()
 
     @property
+    def num_rows(self) -> int | None:
+        """How many rows every program has; None where that differs. Then a row of zeros alone is the only one."""
+        return None
+
+    @property
     def options(self) -> dict[str, Any]:
         """The options of the constructor."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -112,6 +117,10 @@ class ChoicesEncoder(Encoder):
 
     name = "choices"
 
+    @property
+    def num_rows(self) -> int:
+        return 1
+
     def encode(self, population: Population) -> NDArray[np.float32]:
         return population.rows[:, np.newaxis, :].astype(np.float32)
 
@@ -124,6 +133,10 @@ class HardwareEncoder(Encoder):
     @property
     def columns(self) -> tuple[str, ...]:
         return HARDWARE_NAMES
+
+    @property
+    def num_rows(self) -> int:
+        return 1
 
     def encode(self, population: Population) -> NDArray[np.float32]:
         numbers = list(hardware_of(population).numbers.values())

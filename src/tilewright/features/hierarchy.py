@@ -89,6 +89,10 @@ class ProgramEncoder(Encoder):
     def columns(self) -> tuple[str, ...]:
         return PROGRAM_COLUMNS
 
+    @property
+    def num_rows(self) -> int:
+        return 1
+
     def encode(self, population: Population) -> NDArray[np.float32]:
         table = RowTable(PROGRAM_COLUMNS)
         table.add(_program(population.sketch, statements_of(population)))

@@ -36,6 +36,10 @@ class KnobsEncoder(Encoder):
     def columns(self) -> tuple[str, ...]:
         return _columns(self.num_knobs, self.num_numbers)
 
+    @property
+    def num_rows(self) -> int:
+        return 1
+
     def encode(self, population: Population) -> NDArray[np.float32]:
         table = RowTable(self.columns)
         table.add(dict(self._cells(population)))

@@ -56,6 +56,10 @@ class PublishedPrimitiveEncoder(PrimitiveReader):
     def columns(self) -> tuple[str, ...]:
         return (*_KIND_COLUMNS.values(), *_numbered("parameter", self.num_parameters))
 
+    @property
+    def num_rows(self) -> int:
+        return self.length
+
     def encode_primitives(self, sequence: PrimitiveSequence, num_programs: int) -> NDArray[np.float32]:
         table = RowTable(self.columns, as_is=self.columns)
         columns = _numbered("parameter", self.num_parameters)
@@ -96,6 +100,10 @@ class PrimitiveEncoder(PrimitiveReader):
         start = len(_KIND_COLUMNS) + 3
         return slice(start, start + self.num_names)
 
+    @property
+    def num_rows(self) -> int | None:
+        return self.length
+
     def encode_primitives(self, sequence: PrimitiveSequence, num_programs: int) -> NDArray[np.float32]:
         table = RowTable(self.columns, as_is=self.columns[self.token_columns.start :])
         tokens, numbers = _numbered("token", self.num_names), _numbered("number", self.num_numbers)
@@ -129,6 +137,10 @@ class FlatPrimitiveEncoder(PrimitiveReader):
     def columns(self) -> tuple[str, ...]:
         own = (*_numbered("token", self.num_names), *_numbered("number", self.num_numbers))
         return ("num_primitives", *(f"{place}.{name}" for place in range(self.length) for name in own))
+
+    @property
+    def num_rows(self) -> int:
+        return 1
 
     def encode_primitives(self, sequence: PrimitiveSequence, num_programs: int) -> NDArray[np.float32]:
         table = RowTable(self.columns, as_is=self.columns[1:])

@@ -54,6 +54,7 @@ class EncoderChecks(ABC):
             assert len(values) == 5
             assert np.isfinite(values).all()
             assert len(self.make().columns) in (0, values.shape[2])
+            assert self.make().num_rows in (None, values.shape[1])
 
     @pytest.mark.parametrize("family", FAMILIES)
     def test_names_change_nothing(self, family: str) -> None:

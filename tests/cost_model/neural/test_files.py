@@ -15,7 +15,9 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from tilewright import UsageError
 from tilewright.cost_model import Examples, load
 from tilewright.cost_model.array_file import text_array
-from tilewright.cost_model.neural import Lstm, Mlp, Tlp, inference
+from tilewright.cost_model.neural import Lstm, Mlp, Tlp, TreeGru, inference
+from tilewright.cost_model.neural.network_checks import MAX_NODES
+from tilewright.cost_model.neural.trained import MAX_ROWS
 from tilewright.testing.cost_model_checks import sum_structured, sum_structured_examples
 
 Arrays = dict[str, Any]
@@ -262,7 +264,7 @@ def unknown_size(model: ModelProto) -> None:
 
 
 def too_many_nodes(model: ModelProto) -> None:
-    model.graph.node.extend([helper.make_node("Relu", ["mask"], [f"n{n}"]) for n in range(20_000)])
+    model.graph.node.extend([helper.make_node("Relu", ["mask"], [f"n{n}"]) for n in range(MAX_NODES)])
 
 
 def cycle(model: ModelProto) -> None:
@@ -299,7 +301,7 @@ HOSTILE: dict[Callable[[ModelProto], None], str] = {
     huge_product: "values of up to",
     huge_in_rows: "values of up to",
     unknown_size: "values of up to",
-    too_many_nodes: "at most 20000 nodes",
+    too_many_nodes: f"at most {MAX_NODES} nodes",
     cycle: "sizes follow from its inputs|values of up to",
     nothing_computed: "sizes follow from its inputs|gives scores",
     one_score_for_all: "scores for each of 64 programs",
@@ -322,6 +324,24 @@ def test_a_model_with_rows_of_its_own_comes_back(tmp_path: Path) -> None:
     assert loaded.network_ is not None
     assert loaded.network_.num_rows == 8
     assert loaded.encoder == model.encoder
+
+
+@pytest.mark.parametrize("model", [Lstm(width=4, epochs=1), TreeGru(width=4, epochs=1)], ids=lambda model: model.name)
+def test_a_network_of_the_most_rows_has_no_more_nodes_than_a_file_may_have(model: Lstm | TreeGru) -> None:
+    num_nodes = []
+    for num_rows in (8, 16):
+        values = np.zeros((2, num_rows, len(model.encoder.columns)), np.float32)
+        model.fit_examples(Examples.build(list(values), [1.0, 2.0], ["task"] * 2))
+        assert model.network_ is not None
+        num_nodes.append(len(onnx.load_model_from_string(model.network_.onnx).graph.node))
+    of_a_row = (num_nodes[1] - num_nodes[0]) / 8
+    assert num_nodes[0] + (MAX_ROWS - 8) * of_a_row <= MAX_NODES
+
+
+def test_of_trees_with_more_nodes_than_a_network_has_rows_the_beginning_is_read() -> None:
+    model = TreeGru()
+    rows = np.ones((MAX_ROWS + 1, len(model.encoder.columns)), np.float32)
+    assert model._exported_rows(Examples.build([rows], [1.0], ["task"])) == MAX_ROWS
 
 
 def test_features_of_another_number_are_refused(saved: Path) -> None:

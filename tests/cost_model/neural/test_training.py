@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from tilewright import UsageError
 from tilewright.cost_model import Examples
+from tilewright.cost_model.array_file import text_array
 from tilewright.cost_model.neural import Mlp
 from tilewright.cost_model.neural.training import Epoch, column_scale, held_out
 from tilewright.testing.cost_model_checks import sum_structured
@@ -97,6 +101,31 @@ def test_a_broken_checkpoint_is_refused(tmp_path: Path) -> None:
     make().fit_examples(examples_of(3), checkpoint=path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(UsageError, match="is not the file of the checkpoint of a training: .*; remove it"):
+        make().fit_examples(examples_of(3), checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    ("entries", "arrays", "message"),
+    [
+        ({"epoch": "two"}, {}, "counts such as epoch, got .*'epoch': 'two'"),
+        ({"epoch": -1}, {}, "counts such as epoch, got .*'epoch': -1"),
+        ({"num_steps": None}, {}, "counts such as epoch"),
+        ({"best_loss": "least"}, {}, "the best_loss of a checkpoint is a number or null, got 'least'"),
+        ({}, {"weights/mean": np.zeros(3, np.float32)}, "has the weights of the network"),
+        ({}, {"second_moments/more": np.zeros(3, np.float32)}, "has the weights of the network"),
+        ({}, {"more": np.zeros(3, np.float32)}, "has the weights of the network"),
+    ],
+)
+def test_a_checkpoint_that_was_tampered_with_is_refused(
+    entries: dict[str, Any], arrays: dict[str, NDArray[Any]], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "c.npz"
+    make().fit_examples(examples_of(3), checkpoint=path)
+    with np.load(path) as file:
+        found = dict(file)
+    header = json.loads(found["header"].tobytes()) | entries
+    np.savez(path, allow_pickle=False, **found | arrays | {"header": text_array(json.dumps(header))})
+    with pytest.raises(UsageError, match=message):
         make().fit_examples(examples_of(3), checkpoint=path)
 
 

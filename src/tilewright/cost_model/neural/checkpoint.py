@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tilewright.errors import UsageError
 FORMAT = "tilewright-training"
 FORMAT_VERSION = 1
 _ARRAYS = ("weights", "best", "first_moments", "second_moments")
+_COUNTS = ("epoch", "best_epoch", "num_steps")
 _SEPARATOR = "/"
 
 
@@ -69,8 +71,8 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
     write_arrays(path, header, arrays)
 
 
-def read_checkpoint(path: str | os.PathLike[str], wanted: str) -> Checkpoint:
-    """The training in the file, which has to be the one with the fingerprint `wanted`."""
+def read_checkpoint(path: str | os.PathLike[str], wanted: str, network: Mapping[str, NDArray[Any]]) -> Checkpoint:
+    """The training in the file, which has to be the one with the fingerprint `wanted`, of such a network."""
     header, arrays = read_arrays(
         path, "the checkpoint of a training", FORMAT, FORMAT_VERSION, "remove it to begin anew"
     )
@@ -82,8 +84,19 @@ def read_checkpoint(path: str | os.PathLike[str], wanted: str) -> Checkpoint:
     kinds: dict[str, dict[str, NDArray[Any]]] = {kind: {} for kind in _ARRAYS}
     for name, array in arrays.items():
         kind, _, rest = name.partition(_SEPARATOR)
-        kinds[kind][rest] = array
-    best_loss = header["best_loss"]
+        kinds.setdefault(kind, {})[rest] = array
+    numbers = {name: header.get(name) for name in _COUNTS}
+    best_loss = header.get("best_loss", math.nan)
+    if not (_are_of(kinds, network) and all(type(number) is int and number >= 0 for number in numbers.values())):
+        raise UsageError(
+            f"a checkpoint has the weights of the network, their moments, and counts such as {_COUNTS[0]}, got "
+            f"{shown(numbers)} and {len(arrays)} arrays in {os.fspath(path)}; remove it to begin anew"
+        )
+    if not isinstance(best_loss, float | None) or math.isnan(best_loss or 0.0):
+        raise UsageError(
+            f"the best_loss of a checkpoint is a number or null, got {shown(best_loss)} in {os.fspath(path)}; remove "
+            "it to begin anew"
+        )
     return Checkpoint(
         fingerprint=wanted,
         epoch=header["epoch"],
@@ -92,3 +105,16 @@ def read_checkpoint(path: str | os.PathLike[str], wanted: str) -> Checkpoint:
         num_steps=header["num_steps"],
         **kinds,
     )
+
+
+def _are_of(kinds: Mapping[str, Mapping[str, NDArray[Any]]], network: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether the arrays of each kind belong to the weights of the network; not every weight has moments."""
+    forms = {kind: _forms(arrays) for kind, arrays in kinds.items()}
+    are_weights = forms["weights"] == forms["best"] == _forms(network)
+    moments = forms["first_moments"]
+    are_moments = moments == forms["second_moments"] and moments.items() <= forms["weights"].items()
+    return {*kinds} == {*_ARRAYS} and are_weights and are_moments
+
+
+def _forms(arrays: Mapping[str, NDArray[Any]]) -> dict[str, tuple[tuple[int, ...], str]]:
+    return {name: (array.shape, array.dtype.str) for name, array in arrays.items()}

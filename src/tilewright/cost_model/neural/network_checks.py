@@ -25,7 +25,8 @@ OPERATORS = frozenset({
     "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "ScatterElements", "Shape", "Sigmoid", "Slice",
     "Softmax", "Softplus", "Split", "Sqrt", "Squeeze", "Sub", "Tanh", "Tile", "Transpose", "Unsqueeze", "Where",
 })  # fmt: skip
-MAX_NODES = 20_000
+MAX_NODES = 32_768
+"""A recurrent network has some 27 for each of its rows."""
 MAX_ELEMENTS = 2**26
 """Of a value: 256 MB of float32."""
 

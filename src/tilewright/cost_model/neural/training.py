@@ -236,10 +236,11 @@ class _Training:
         """Take the state of the file, if it is there; it must be of the same training."""
         options = asdict(self.options)
         del options["num_threads"]  # which another machine may have more of
-        self.started = fingerprint(self.maker, options, _arrays(self.module.state_dict()))
+        network = _arrays(self.module.state_dict())
+        self.started = fingerprint(self.maker, options, network)
         if not os.path.exists(path):
             return
-        found = read_checkpoint(path, self.started)
+        found = read_checkpoint(path, self.started, network)
         self.epoch, self.best_epoch, self.best_loss = found.epoch, found.best_epoch, found.best_loss
         set_weights(self.module, found.weights)
         self.best = _tensors(found.best)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.batches import row_bucket
 from tilewright.cost_model.neural.model import NeuralModel, check_sizes
+from tilewright.cost_model.neural.trained import MAX_ROWS
 from tilewright.features import Encoder, LoopTreeEncoder
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ class TreeGru(NeuralModel):
     """The recurrent network over loop trees that AutoTVM's authors describe, with lists of one subject.
 
     Theirs looks up an embedding of a loop's name; here a node is its numbers alone, so that it is the same network for
-    any operator. The trained network has as many steps as the largest tree that it learned from has nodes; of a larger
-    one it reads the first nodes, which are a tree.
+    any operator. The trained network has as many steps as the largest tree that it learned from has nodes, up to
+    1,024; of a larger one it reads the first nodes, which are a tree.
     """
 
     name: ClassVar[str] = "tree-gru"
@@ -35,7 +36,7 @@ class TreeGru(NeuralModel):
         check_sizes(self, "width", "num_slots")
 
     def _exported_rows(self, examples: Examples) -> int:
-        return row_bucket(int(examples.num_statements.max()))
+        return min(row_bucket(int(examples.num_statements.max())), MAX_ROWS)
 
     def _module(self, num_columns: int) -> ProgramModule:
         from tilewright.cost_model.neural.modules.tree_gru import TreeGruModule
