@@ -15,6 +15,7 @@ from tests.graph.onnx_models import anything, graph, model, node, random, refere
 from tilewright.errors import ModelError
 from tilewright.graph import Graph
 from tilewright.graph.onnx import load_model
+from tilewright.graph.onnx.conversion import at_opset
 from tilewright.operators import TensorType, has_expression
 from tilewright.testing.graph_reference import evaluate
 
@@ -389,6 +390,19 @@ def test_old_operator_set_is_converted() -> None:
     network = load_model(proto)
     assert all(n.opset >= 11 for n in network.nodes)
     np.testing.assert_allclose(evaluate(network, {"x": x})["y"], np.clip(x[:, 1:3], 0, 0.5))
+
+
+@pytest.mark.parametrize("encoder", ["LabelEncoder", "DictVectorizer"])
+def test_old_operator_set_with_an_encoder_of_what_has_no_type(encoder: str) -> None:
+    """Trees of the first version say no type; the paths of scikit-learn's trees are encoded behind them."""
+    attributes: dict[str, Any] = {"LabelEncoder": {"keys_floats": [2.0], "values_strings": ["a"]}}.get(encoder, {})
+    trees = node("TreeEnsembleRegressor", ["x"], ["leaf"], domain="ai.onnx.ml")
+    encoded = node(encoder, ["leaf"], ["y"], domain="ai.onnx.ml", **attributes)
+    proto = model([trees, encoded], [tensor("x", [3, 2])], ["y"], opset=9)
+    proto.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 2))
+    converted = at_opset(proto, 11)
+    assert [(n.domain, n.op_type) for n in converted.graph.node] == [(n.domain, n.op_type) for n in proto.graph.node]
+    assert {entry.domain: entry.version for entry in converted.opset_import} == {"": 11, "ai.onnx.ml": 2}
 
 
 @pytest.mark.parametrize("is_input", [False, True])
