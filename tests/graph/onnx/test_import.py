@@ -493,6 +493,24 @@ def test_old_batch_normalization_uses_its_statistics() -> None:
     np.testing.assert_allclose(got, (x - mean) / np.sqrt(variance + 0.1) * scale + bias, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("read", [["y"], ["y", "m", "v"], ["y", "saved_m", "saved_v"]])
+def test_old_batch_normalization_with_more_outputs_uses_those_of_the_batch(read: list[str]) -> None:
+    """As models that are exported while they train have it, which read the first output alone."""
+    constants = {name: np.abs(random((3,), seed)) for seed, name in enumerate(("scale", "bias", "mean", "variance"))}
+    outputs = ["y", "m", "v", "saved_m", "saved_v"]
+    nodes = [node("BatchNormalization", ["x", *constants], outputs, epsilon=0.1, momentum=0.75)]
+    x = random((2, 3, 4))
+    network = load_model(model(nodes, [tensor("x", [2, 3, 4])], read, constants, opset=12))
+    assert all(has_expression(n) for n in network.nodes)
+    mean, variance = x.mean((0, 2)), x.var((0, 2))
+    factor = constants["scale"] / np.sqrt(variance + 0.1)
+    y = (x - mean[:, None]) * factor[:, None] + constants["bias"][:, None]
+    running = [0.75 * constants["mean"] + 0.25 * mean, 0.75 * constants["variance"] + 0.25 * variance]
+    expected = dict(zip(outputs, [y, *running, mean, variance], strict=True))
+    for name, got in evaluate(network, {"x": x}).items():
+        np.testing.assert_allclose(got, expected[name], rtol=1e-5, atol=1e-6)
+
+
 def test_nodes_in_any_order_are_sorted() -> None:
     proto = model([node("Neg", ["h"], ["y"]), node("Exp", ["x"], ["h"])], [tensor("x", [3])], [anything("y")])
     assert ops(load_model(proto)) == ["Exp", "Neg"]

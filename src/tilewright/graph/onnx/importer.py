@@ -16,7 +16,7 @@ from tilewright.graph.folding import fold
 from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx.arguments import check_operators
 from tilewright.graph.onnx.inlining import default_attributes, function_body, inline_branch, inline_function
-from tilewright.graph.onnx.normal_forms import normal_form
+from tilewright.graph.onnx.normal_forms import normal_form, saved_statistics
 from tilewright.graph.onnx.quantized_product import is_quantized_product, quantized_product
 from tilewright.graph.packed_weights import packed_product
 from tilewright.graph.protos import (
@@ -90,6 +90,8 @@ class Importer:
 
     def _add_node(self, proto: NodeProto, opsets: Mapping[str, int]) -> None:
         node = node_from_proto(proto, opsets.get(normal_domain(proto.domain), 1))
+        if (saved := saved_statistics(node, self._fresh_name)) is not None:
+            self._append_kernel(saved)
         node = normal_form(node, self.types, self.constants)
         if is_quantized_product(node, self.types, self.constants):
             self._add_quantized_product(node)
