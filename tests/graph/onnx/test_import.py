@@ -383,6 +383,29 @@ class TestFunctions:
         check(proto, {"x": random((2, 3, 4))}, network)
 
 
+def test_sizes_that_were_quantized_are_known() -> None:
+    """As onnxruntime's quantizer leaves sizes that were computed in floats."""
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Gather", ["sizes", "first"], ["size"]),
+        node("Cast", ["size"], ["float"], to=TensorProto.FLOAT),
+        node("QuantizeLinear", ["float", "scale", "zero"], ["byte"]),
+        node("DequantizeLinear", ["byte", "scale", "zero"], ["again"]),
+        node("Mul", ["again", "again"], ["square"]),
+        node("Cast", ["square"], ["whole"], to=TensorProto.INT64),
+        node("Reshape", ["whole", "row"], ["shape"]),
+        node("ConstantOfShape", ["shape"], ["zeros"]),
+        node("MatMul", ["x", "zeros"], ["y"]),
+    ]
+    constants = {
+        "first": np.array(0),
+        "scale": np.array(0.5, np.float32),
+        "zero": np.array(3, np.uint8),
+        "row": np.array([1]),
+    }
+    assert ops(load_model(model(nodes, [tensor("x", [4, 16])], ["y"], constants))) == ["MatMul"]
+
+
 def test_old_operator_set_is_converted() -> None:
     nodes = [node("Slice", ["x"], ["s"], axes=[1], starts=[1], ends=[3]), node("Clip", ["s"], ["y"], min=0.0, max=0.5)]
     proto = model(nodes, [tensor("x", [2, 4])], [tensor("y", [2, 2])], opset=9)

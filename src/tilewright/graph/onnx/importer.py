@@ -152,8 +152,8 @@ class Importer:
 
     def _fold(self, node: Node, output_types: tuple[TensorType | None, ...]) -> bool:
         """Make constants of the outputs of a node, if they are known ahead."""
-        if node.op == "DequantizeLinear":
-            return False  # a pass may want the integers
+        if node.op == "DequantizeLinear" and not self._is_scalar(node.inputs[0]):
+            return False  # a pass may want the integers of weights
         folded = fold(node, self.types, self.constants, output_types)
         if folded is None:
             return False
@@ -161,6 +161,11 @@ class Importer:
             if name and value is not None:
                 self.add_constant(name, value)
         return True
+
+    def _is_scalar(self, name: str) -> bool:
+        """No weight, but often a size in floats, which quantizers take for data."""
+        known = self.types.get(name)
+        return known is not None and known.shape == ()
 
     def _fold_at_once(self, node: Node) -> bool:
         """Fold a node of constants without asking how a kernel would compute it."""
