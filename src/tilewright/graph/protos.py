@@ -179,6 +179,14 @@ def subgraphs(proto: NodeProto) -> Sequence[GraphProto]:
     return found
 
 
+def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """These nodes and those of their subgraphs."""
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node):
+            yield from all_nodes(graph.node)
+
+
 def has_only_texts(graph: GraphProto) -> bool:
     """Whether all names in a graph and its subgraphs are text; a message gives those that are not as bytes."""
     names: list[object] = [graph.name]

@@ -124,6 +124,14 @@ def test_what_becomes_of_targets(post: str, num_targets: int) -> None:
     check("TreeEnsembleRegressor", X, **trees("target", weights, n_targets=num_targets, post_transform=post))
 
 
+@pytest.mark.parametrize("num_targets", [1, 2])
+def test_leaves_that_say_the_same_target_again(num_targets: int) -> None:
+    """As scikit-learn's trees of several classes are exported with the paths of their decisions."""
+    attributes = trees("target", MIXED, n_targets=num_targets)
+    again = {name: 2 * value for name, value in attributes.items() if name.startswith("target_")}
+    check("TreeEnsembleRegressor", X, **(attributes | again))
+
+
 @pytest.mark.parametrize("mode", ["LEQ", "LT", "GTE", "GT", "EQ", "NEQ"])
 @pytest.mark.parametrize("tracks", [None, [0] * 8, [1] * 8])
 def test_branches_and_missing_values(mode: str, tracks: list[int] | None) -> None:

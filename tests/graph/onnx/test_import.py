@@ -15,6 +15,7 @@ from tests.graph.onnx_models import anything, graph, model, node, random, refere
 from tilewright.errors import ModelError
 from tilewright.graph import Graph
 from tilewright.graph.onnx import load_model
+from tilewright.graph.onnx.conversion import at_opset
 from tilewright.operators import TensorType, has_expression
 from tilewright.testing.graph_reference import evaluate
 
@@ -382,6 +383,29 @@ class TestFunctions:
         check(proto, {"x": random((2, 3, 4))}, network)
 
 
+def test_sizes_that_were_quantized_are_known() -> None:
+    """As onnxruntime's quantizer leaves sizes that were computed in floats."""
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Gather", ["sizes", "first"], ["size"]),
+        node("Cast", ["size"], ["float"], to=TensorProto.FLOAT),
+        node("QuantizeLinear", ["float", "scale", "zero"], ["byte"]),
+        node("DequantizeLinear", ["byte", "scale", "zero"], ["again"]),
+        node("Mul", ["again", "again"], ["square"]),
+        node("Cast", ["square"], ["whole"], to=TensorProto.INT64),
+        node("Reshape", ["whole", "row"], ["shape"]),
+        node("ConstantOfShape", ["shape"], ["zeros"]),
+        node("MatMul", ["x", "zeros"], ["y"]),
+    ]
+    constants = {
+        "first": np.array(0),
+        "scale": np.array(0.5, np.float32),
+        "zero": np.array(3, np.uint8),
+        "row": np.array([1]),
+    }
+    assert ops(load_model(model(nodes, [tensor("x", [4, 16])], ["y"], constants))) == ["MatMul"]
+
+
 def test_old_operator_set_is_converted() -> None:
     nodes = [node("Slice", ["x"], ["s"], axes=[1], starts=[1], ends=[3]), node("Clip", ["s"], ["y"], min=0.0, max=0.5)]
     proto = model(nodes, [tensor("x", [2, 4])], [tensor("y", [2, 2])], opset=9)
@@ -389,6 +413,19 @@ def test_old_operator_set_is_converted() -> None:
     network = load_model(proto)
     assert all(n.opset >= 11 for n in network.nodes)
     np.testing.assert_allclose(evaluate(network, {"x": x})["y"], np.clip(x[:, 1:3], 0, 0.5))
+
+
+@pytest.mark.parametrize("encoder", ["LabelEncoder", "DictVectorizer"])
+def test_old_operator_set_with_an_encoder_of_what_has_no_type(encoder: str) -> None:
+    """Trees of the first version say no type; the paths of scikit-learn's trees are encoded behind them."""
+    attributes: dict[str, Any] = {"LabelEncoder": {"keys_floats": [2.0], "values_strings": ["a"]}}.get(encoder, {})
+    trees = node("TreeEnsembleRegressor", ["x"], ["leaf"], domain="ai.onnx.ml")
+    encoded = node(encoder, ["leaf"], ["y"], domain="ai.onnx.ml", **attributes)
+    proto = model([trees, encoded], [tensor("x", [3, 2])], ["y"], opset=9)
+    proto.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 2))
+    converted = at_opset(proto, 11)
+    assert [(n.domain, n.op_type) for n in converted.graph.node] == [(n.domain, n.op_type) for n in proto.graph.node]
+    assert {entry.domain: entry.version for entry in converted.opset_import} == {"": 11, "ai.onnx.ml": 2}
 
 
 @pytest.mark.parametrize("is_input", [False, True])
@@ -477,6 +514,24 @@ def test_old_batch_normalization_uses_its_statistics() -> None:
     got = evaluate(load_model(model(nodes, [tensor("x", [2, 3, 4])], ["y"], constants, opset=11)), {"x": x})["y"]
     scale, bias, mean, variance = (value[:, None] for value in constants.values())
     np.testing.assert_allclose(got, (x - mean) / np.sqrt(variance + 0.1) * scale + bias, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("read", [["y"], ["y", "m", "v"], ["y", "saved_m", "saved_v"]])
+def test_old_batch_normalization_with_more_outputs_uses_those_of_the_batch(read: list[str]) -> None:
+    """As models that are exported while they train have it, which read the first output alone."""
+    constants = {name: np.abs(random((3,), seed)) for seed, name in enumerate(("scale", "bias", "mean", "variance"))}
+    outputs = ["y", "m", "v", "saved_m", "saved_v"]
+    nodes = [node("BatchNormalization", ["x", *constants], outputs, epsilon=0.1, momentum=0.75)]
+    x = random((2, 3, 4))
+    network = load_model(model(nodes, [tensor("x", [2, 3, 4])], read, constants, opset=12))
+    assert all(has_expression(n) for n in network.nodes)
+    mean, variance = x.mean((0, 2)), x.var((0, 2))
+    factor = constants["scale"] / np.sqrt(variance + 0.1)
+    y = (x - mean[:, None]) * factor[:, None] + constants["bias"][:, None]
+    running = [0.75 * constants["mean"] + 0.25 * mean, 0.75 * constants["variance"] + 0.25 * variance]
+    expected = dict(zip(outputs, [y, *running, mean, variance], strict=True))
+    for name, got in evaluate(network, {"x": x}).items():
+        np.testing.assert_allclose(got, expected[name], rtol=1e-5, atol=1e-6)
 
 
 def test_nodes_in_any_order_are_sorted() -> None:

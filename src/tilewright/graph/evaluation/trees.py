@@ -93,8 +93,11 @@ def _forest(attributes: Mapping[str, Any], kind: str, num_targets: int, dtype: A
     weights, is_given = np.zeros((len(ids), num_targets), dtype), np.zeros((len(ids), num_targets), bool)
     given = [attributes[f"{kind}_{name}"] for name in ("treeids", "nodeids", "ids")]
     for tree, node, target, weight in zip(*given, _floats(attributes, f"{kind}_weights"), strict=True):
-        weights[numbers[tree, node], target] += weight
-        is_given[numbers[tree, node], target] = True
+        place = numbers[tree, node], target
+        # As onnxruntime has it, which scikit-learn's exporter counts on: it writes a leaf's number once for each class.
+        if num_targets > 1 or not is_given[place]:
+            weights[place] += weight
+        is_given[place] = True
     missing = attributes.get("nodes_missing_value_tracks_true")
     return Forest(
         roots=np.array(list({tree: number for number, (tree, _) in reversed(list(enumerate(ids)))}.values()))[::-1],

@@ -12,13 +12,19 @@ import sys
 
 from google.protobuf.message import DecodeError, EncodeError
 from onnx import ModelProto
+from onnx.helper import make_opsetid
 
 from tilewright.errors import ModelError
+from tilewright.graph.protos import all_nodes
 
 TIMEOUT_S = 600.0
 # What it may take for each byte of the model, which it reads, converts and writes, and for itself.
 _MEMORY_A_BYTE = 16
 _MEMORY_BYTES = 4 * 2**30
+# The converter's inference crashes where the type of their operand is not known, as behind trees of the first versions.
+_ML = "ai.onnx.ml"
+_CRASHING = ("DictVectorizer", "LabelEncoder")
+_HIDDEN = "tilewright.hidden"
 
 # The interpreter finds what this one finds, whatever has been done to sys.path since it started.
 _PROGRAM = """
@@ -55,7 +61,17 @@ def at_opset(model: ModelProto, opset: int) -> ModelProto:
     del bare.graph.value_info[:]
     for output in bare.graph.output:
         output.type.tensor_type.ClearField("shape")
-    return _converted(bare, opset)
+    hidden = [node for node in all_nodes(bare.graph.node) if node.domain == _ML and node.op_type in _CRASHING]
+    if not hidden:
+        return _converted(bare, opset)
+    for node in hidden:
+        node.domain = _HIDDEN
+    bare.opset_import.append(make_opsetid(_HIDDEN, 1))
+    converted = _converted(bare, opset)
+    for node in all_nodes(converted.graph.node):
+        node.domain = _ML if node.domain == _HIDDEN else node.domain
+    converted.opset_import.remove(make_opsetid(_HIDDEN, 1))
+    return converted
 
 
 def with_functions_inlined(model: ModelProto) -> ModelProto:

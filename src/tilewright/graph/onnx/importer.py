@@ -16,7 +16,7 @@ from tilewright.graph.folding import fold
 from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx.arguments import check_operators
 from tilewright.graph.onnx.inlining import default_attributes, function_body, inline_branch, inline_function
-from tilewright.graph.onnx.normal_forms import normal_form
+from tilewright.graph.onnx.normal_forms import normal_form, saved_statistics
 from tilewright.graph.onnx.quantized_product import is_quantized_product, quantized_product
 from tilewright.graph.packed_weights import packed_product
 from tilewright.graph.protos import (
@@ -90,6 +90,8 @@ class Importer:
 
     def _add_node(self, proto: NodeProto, opsets: Mapping[str, int]) -> None:
         node = node_from_proto(proto, opsets.get(normal_domain(proto.domain), 1))
+        if (saved := saved_statistics(node, self._fresh_name)) is not None:
+            self._append_kernel(saved)
         node = normal_form(node, self.types, self.constants)
         if is_quantized_product(node, self.types, self.constants):
             self._add_quantized_product(node)
@@ -150,8 +152,8 @@ class Importer:
 
     def _fold(self, node: Node, output_types: tuple[TensorType | None, ...]) -> bool:
         """Make constants of the outputs of a node, if they are known ahead."""
-        if node.op == "DequantizeLinear":
-            return False  # a pass may want the integers
+        if node.op == "DequantizeLinear" and not self._is_scalar(node.inputs[0]):
+            return False  # a pass may want the integers of weights
         folded = fold(node, self.types, self.constants, output_types)
         if folded is None:
             return False
@@ -159,6 +161,11 @@ class Importer:
             if name and value is not None:
                 self.add_constant(name, value)
         return True
+
+    def _is_scalar(self, name: str) -> bool:
+        """No weight, but often a size in floats, which quantizers take for data."""
+        known = self.types.get(name)
+        return known is not None and known.shape == ()
 
     def _fold_at_once(self, node: Node) -> bool:
         """Fold a node of constants without asking how a kernel would compute it."""

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto
 from onnx.helper import make_attribute
 
+from tilewright.graph.onnx.inlining import FreshName
 from tilewright.graph.protos import elem_type, subgraphs
 from tilewright.graph.tensor_protos import tensor_array
 from tilewright.graph.types import Constants, Types
@@ -52,11 +53,22 @@ def _resize(node: Node, constants: Constants) -> Node:
 
 
 def _batch_normalization(node: Node) -> Node:
-    """Before opset 14, whether statistics are updated shows in the number of outputs."""
-    if node.opset >= 14 or any(node.outputs[1:]):
+    """Before opset 14, whether statistics are updated shows in the number of outputs, whether they are read or not."""
+    if node.opset >= 14:
         return node
-    attributes = {name: value for name, value in node.attributes.items() if name == "epsilon"}
-    return replace(node, outputs=node.outputs[:1], attributes=attributes, opset=14)
+    if not any(node.outputs[1:]):
+        attributes = {name: value for name, value in node.attributes.items() if name == "epsilon"}
+        return replace(node, outputs=node.outputs[:1], attributes=attributes, opset=14)
+    return replace(node, outputs=node.outputs[:3], attributes={**node.attributes, "training_mode": 1}, opset=14)
+
+
+def saved_statistics(node: Node, fresh: FreshName) -> Node | None:
+    """What a BatchNormalization before opset 14 gives for a gradient: running statistics that remember nothing."""
+    if node.domain != ONNX or node.op != "BatchNormalization" or node.opset >= 14 or len(node.outputs) < 5:
+        return None
+    attributes = {**node.attributes, "momentum": 0.0, "training_mode": 1}
+    outputs = (fresh(node.outputs[0]), *(name or fresh(node.outputs[0]) for name in node.outputs[3:]))
+    return replace(node, outputs=outputs, attributes=attributes, opset=14)
 
 
 def with_old_resizes(model: ModelProto) -> ModelProto:

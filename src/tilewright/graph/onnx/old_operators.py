@@ -7,7 +7,7 @@ that was, it knows none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from tilewright.errors import ModelError
 from tilewright.graph.contrib import experimental
 from tilewright.graph.naming import FreshNames
 from tilewright.graph.onnx.structure import all_names
-from tilewright.graph.protos import normal_domain, subgraphs
+from tilewright.graph.protos import all_nodes, normal_domain, subgraphs
 from tilewright.operators import ONNX
 
 _ASIDE = "tilewright.set_aside"
@@ -30,11 +30,11 @@ Attributes = dict[str, Any]
 
 def set_aside(model: ModelProto, opset: int) -> ModelProto:
     """The model, with the nodes that are written anew once it is converted in a domain of their own."""
-    if not any(_is_old(node, opset) for node in _all_nodes(model.graph.node)):
+    if not any(_is_old(node, opset) for node in all_nodes(model.graph.node)):
         return model
     changed = ModelProto()
     changed.CopyFrom(model)
-    for node in _all_nodes(changed.graph.node):
+    for node in all_nodes(changed.graph.node):
         if _is_old(node, opset):
             node.domain = _ASIDE
     changed.opset_import.append(make_opsetid(_ASIDE, 1))
@@ -51,16 +51,9 @@ def written_anew(model: ModelProto) -> ModelProto:
         names.add(name)
         return name
 
-    if any(node.domain == _ASIDE for node in _all_nodes(model.graph.node)):
+    if any(node.domain == _ASIDE for node in all_nodes(model.graph.node)):
         _write_anew(model.graph, named)
     return model
-
-
-def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    for node in nodes:
-        yield node
-        for graph in subgraphs(node):
-            yield from _all_nodes(graph.node)
 
 
 def _is_old(node: NodeProto, opset: int) -> bool:
