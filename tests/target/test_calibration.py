@@ -14,7 +14,6 @@ import pytest
 from tilewright.errors import UsageError
 from tilewright.target import (
     CALIBRATION_VARIABLE,
-    FAMILIES,
     Calibration,
     Target,
     calibration_path,
@@ -45,7 +44,7 @@ def content() -> dict[str, Any]:
 
 def test_native_takes_up_what_was_measured_of_it(path: Path) -> None:
     plain = Target.native()
-    assert plain.core == FAMILIES[plain.family]
+    assert plain.core == plain.uncalibrated.core
     write_calibration(path, of_this_machine())
     target = Target.native()
     assert target.core.changes_from(plain.core) == NUMBERS
@@ -65,7 +64,7 @@ def test_the_string_says_what_was_measured_wherever_it_is_read(path: Path) -> No
 def test_other_cores_and_numbers_of_its_own_leave_the_rest_calibrated(path: Path) -> None:
     write_calibration(path, of_this_machine())
     target = Target.parse("llvm -mcpu=native -num-cores=77 -core=region_cycles:5,window:9")
-    assert target.core.changes_from(FAMILIES[target.family]) == NUMBERS | {"region_cycles": 5.0, "window": 9.0}
+    assert target.core.changes_from(target.uncalibrated.core) == NUMBERS | {"region_cycles": 5.0, "window": 9.0}
 
 
 @pytest.mark.parametrize(
@@ -81,19 +80,19 @@ def test_other_cores_and_numbers_of_its_own_leave_the_rest_calibrated(path: Path
 )
 def test_what_was_measured_of_another_processor_is_left_alone(changes: dict[str, str], path: Path) -> None:
     write_calibration(path, of_this_machine(**changes))
-    assert Target.native().core == FAMILIES[Target.native().family]
+    assert Target.native().core == Target.native().uncalibrated.core
 
 
 def test_shorter_vectors_are_not_those_that_were_measured(path: Path) -> None:
     write_calibration(path, of_this_machine())
     target = Target.parse("llvm -mcpu=native -vector-bits=64")
-    assert target.core == FAMILIES[target.family]
+    assert target.core == target.uncalibrated.core
 
 
 def test_a_named_processor_never_reads_the_file(path: Path) -> None:
     path.write_text("broken")
     native = Target.parse(f"llvm -mcpu={Target.parse('haswell').cpu} -num-cores=2")
-    assert native.core == FAMILIES[native.family]
+    assert native.core == native.uncalibrated.core
 
 
 BROKEN: list[tuple[str, bytes, str]] = [
@@ -122,7 +121,7 @@ def test_a_broken_file_is_named_and_ignored(data: bytes, reason: str, path: Path
         read_calibration(path)
     with pytest.warns(UserWarning, match="the calibration is ignored: .*calibration.json .* remove the file"):
         target = Target.native()
-    assert target.core == FAMILIES[target.family]
+    assert target.core == target.uncalibrated.core
 
 
 def test_a_folder_and_a_pipe_are_no_calibrations(path: Path) -> None:

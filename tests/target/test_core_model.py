@@ -29,6 +29,17 @@ def test_a_core_is_of_the_family_of_its_instruction_set(text: str, family: str) 
     assert target.core == FAMILIES[family]
 
 
+def test_a_processor_that_is_known_has_numbers_of_its_own() -> None:
+    target = Target.parse("znver5")
+    assert target.family == "x86-avx512"
+    assert target.core.l3_bytes_per_cycle > FAMILIES["x86-avx512"].l3_bytes_per_cycle
+    assert "-core=" not in str(target)
+    family = Target.parse("llvm -mcpu=znver5 -core=l3_bytes_per_cycle:9")
+    assert family.core.l3_bytes_per_cycle == 9
+    assert Target.parse(str(family)) == family
+    assert family.uncalibrated == target
+
+
 def test_a_number_that_the_string_gives_is_that_of_the_target() -> None:
     target = Target.parse("llvm -mcpu=haswell -core=l3_bytes_per_cycle:12.5")
     assert target.core.l3_bytes_per_cycle == 12.5

@@ -15,7 +15,7 @@ from tilewright.errors import CodegenError
 from tilewright.target import syntax
 from tilewright.target.caches import Caches, default_caches
 from tilewright.target.calibration import Calibration, find_calibration
-from tilewright.target.core_model import FAMILIES, CoreModel, family_of
+from tilewright.target.core_model import CoreModel, core_of, family_of
 from tilewright.target.cpus import CPU_FEATURES, GENERIC_CPU, RISCV_BASELINE, apply_features
 from tilewright.target.machine import read_machine, read_processor, this_arch
 from tilewright.te import DTYPES
@@ -106,7 +106,7 @@ class Target:
             caches=syntax.read_caches(options, caches),
             vector_bytes=syntax.read_vector_bits(options, 8 * _vector_bytes(arch, enabled)) // 8,
             num_vector_registers=syntax.read_number(options, "-vector-registers", num_registers, 8, num_registers),
-            core=FAMILIES[family_of(arch, enabled)].with_values(syntax.read_core(options.get("-core"))),
+            core=core_of(cpu, arch, enabled).with_values(syntax.read_core(options.get("-core"))),
         )
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class Target:
             parts.append(f"-vector-bits={8 * self.vector_bytes}")
         if self.num_vector_registers != _num_vector_registers(self.arch, enabled):
             parts.append(f"-vector-registers={self.num_vector_registers}")
-        if changes := self.core.changes_from(FAMILIES[self.family]):
+        if changes := self.core.changes_from(self.uncalibrated.core):
             parts.append(f"-core={syntax.write_core(changes)}")
         return " ".join(parts)
 
@@ -130,13 +130,13 @@ class Target:
 
     @property
     def family(self) -> str:
-        """The family of cores whose model this target's begins with."""
+        """The family of cores that this target's is of."""
         return family_of(self.arch, self.enabled_features)
 
     @property
     def uncalibrated(self) -> Target:
-        """The same target with the numbers of its family."""
-        return replace(self, core=FAMILIES[self.family])
+        """The same target with the numbers that its processor begins with."""
+        return replace(self, core=core_of(self.cpu, self.arch, self.enabled_features))
 
     @property
     def features(self) -> str:
