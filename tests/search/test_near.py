@@ -59,14 +59,6 @@ def test_of_several_centres_that_which_promises_most_counts() -> None:
     assert len(near) == len(set(near))
 
 
-def test_the_best_of_each_knob_come_before_the_second_of_any() -> None:
-    def disliking_the_second(population: Population) -> FloatArray:
-        return -0.01 * np.abs(population.rows[:, 0] - 2) - 0.08 * np.abs(population.rows[:, 1] - 1)
-
-    near = near_fastest([(CENTRE, 1e-3)], disliking_the_second, TARGET, {CENTRE})
-    assert [candidate.row for candidate in near] == [(1, 1), (2, 0), (3, 1), (2, 2)]
-
-
 def test_illegal_neighbours_are_left_out() -> None:
     given = {CENTRE}
     near = near_fastest([(CENTRE, 1e-3)], bowl_scores, TARGET, given)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 
 import numpy as np
 
 from tilewright.search.base import FloatArray, Scorer
 from tilewright.search.best import Best
 from tilewright.search.operators import neighbours
-from tilewright.search.points import IntArray
 from tilewright.space import Candidate, Population
 from tilewright.target import Target
 
@@ -22,49 +20,29 @@ _MOST_CENTRES = 8
 def near_fastest(
     measured: Sequence[tuple[Candidate, float]], scorer: Scorer, target: Target, given: Set[Candidate]
 ) -> list[Candidate]:
-    """Candidates that were not given and differ in one knob from one of the fastest measured ones.
+    """Candidates that were not given and differ in one knob from one of the fastest measured ones, best first.
 
     What is expected of such a candidate is what its neighbour measured, times what the scores say of the difference of
-    both; those that are not expected to be close to the fastest are left out. The best of each knob come first, then
-    the second of each: a model that is wrong about a knob is seen to be. `measured` has the fastest first.
+    both; those that are not expected to be close to the fastest are left out. `measured` has the fastest first.
     """
     if not measured:
         return []
     least_s = measured[0][1]
-    fastest = [(centre, latency_s) for centre, latency_s in measured[:_MOST_CENTRES] if latency_s <= _CLOSE * least_s]
-    centres = [(centre, latency_s) for centre, latency_s in fastest if centre.sketch.knobs]
+    centres = [(centre, latency_s) for centre, latency_s in measured[:_MOST_CENTRES] if latency_s <= _CLOSE * least_s]
     found = Best(given, size=_MOST_CENTRES * 256)
-    knob_of: dict[Candidate, str] = {}
     for sketch in dict.fromkeys(centre.sketch for centre, _ in centres):
         own = [(centre, latency_s) for centre, latency_s in centres if centre.sketch is sketch]
-        population, speeds, knobs = _around([c for c, _ in own], [least_s / latency_s for _, latency_s in own], scorer)
+        population, speeds = _around([c for c, _ in own], [least_s / latency_s for _, latency_s in own], scorer)
         is_worth_it = (speeds >= -np.log(_CLOSE)) & population.legal(target)
         found.offer(population[is_worth_it], speeds[is_worth_it])
-        names = [sketch.knobs[knob].name for knob in knobs[is_worth_it].tolist()]
-        knob_of.update(zip(population[is_worth_it], names, strict=True))
-    return _in_turns(found.candidates, knob_of)
+    return found.candidates
 
 
-def _around(
-    centres: Sequence[Candidate], speeds: Sequence[float], scorer: Scorer
-) -> tuple[Population, FloatArray, IntArray]:
-    """The centres, which are of one sketch, and all their neighbours: the logarithms of their expected speeds, and the
-    knob in which each differs from its centre."""
+def _around(centres: Sequence[Candidate], speeds: Sequence[float], scorer: Scorer) -> tuple[Population, FloatArray]:
+    """The centres, which are of one sketch, and all their neighbours, with the logarithms of their expected speeds."""
     parts = [neighbours(centre) for centre in centres]
     population = Population.concatenate([Population.of(centres), *parts])
     numbers = np.arange(len(centres))
     centre_of = np.concatenate([numbers, np.repeat(numbers, [len(part) for part in parts])])
     scores = scorer(population)
-    knobs = (population.rows != population.rows[centre_of]).argmax(axis=1)
-    return population, scores - scores[centre_of] + np.log(speeds)[centre_of], knobs
-
-
-def _in_turns(candidates: Sequence[Candidate], knob_of: Mapping[Candidate, str]) -> list[Candidate]:
-    """The first of each knob in the order that is given, then the second of each, and so on."""
-    turns: Counter[str] = Counter()
-    turn_of: dict[Candidate, int] = {}
-    for candidate in candidates:
-        knob = knob_of[candidate]
-        turn_of[candidate] = turns[knob]
-        turns[knob] += 1
-    return sorted(candidates, key=turn_of.__getitem__)
+    return population, scores - scores[centre_of] + np.log(speeds)[centre_of]
