@@ -131,8 +131,8 @@ MEASURED = (
 FAMILIES = {name: CoreModel() for name in ("x86", "x86-avx2", "x86-avx512", "aarch64", "riscv64")}
 
 PROCESSORS = {
-    # Calibrated on an EPYC of two cores, and rounded. It halves the time that bands of tiles seem to wait for weights:
-    # with it untuned networks are 1.06 times as fast (geometric mean of eight), resnet3d_18 1.36 times.
+    # Calibrated on an EPYC of two cores, and rounded. Programs of zero trials are 1.02 times as fast with it by the
+    # analytical model, 1.01 times by the one that ships (geometric means of eight networks, in turns).
     "znver5": FAMILIES["x86-avx512"].with_values(
         {
             "clock_hz": 4.4e9,
