@@ -162,6 +162,7 @@ def test_an_interrupt_leaves_the_model_that_was_there(
         (["--labels", "0.5"], "go with a device"),
         (["--device", "a72", "--labels", "5"], "labels is 5.0; it must be a share"),
         (["--option", "trees=5"], "got trees"),
+        (["--option", "name=trees"], "got name"),
         (["--option", "num_trees=many"], "got 'many'"),
         (["--option", "num_trees"], "--option is 'num_trees'; give a name and a value"),
         (["--option", "seed=1", "--option", "seed=2"], "--option gives seed twice"),

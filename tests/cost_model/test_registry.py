@@ -138,6 +138,7 @@ def test_options_stand_behind_the_name() -> None:
         ("boosted-trees:", "an option of a cost model is ''; give a name and a value"),
         ("boosted-trees:seed=1,seed=2", "gives seed twice"),
         ("boosted-trees:leaves=2", "the options of the cost model boosted-trees are features, .*; got leaves"),
+        ("boosted-trees:name=trees", "the options of the cost model boosted-trees are features, .*; got name"),
         ("boosted-trees:num_trees=many", "the option num_trees of the cost model boosted-trees is like 40"),
         ("boosted-trees:num_trees=" + "[" * 100_000, "the option num_trees of the cost model boosted-trees is like 40"),
         ("boosted-trees:features=magic", "an encoder is one of"),

@@ -82,7 +82,7 @@ def names() -> list[str]:
     return list(_MODELS)
 
 
-def create(name: str, **options: Any) -> CostModel:
+def create(name: str, /, **options: Any) -> CostModel:
     """A new model by name.
 
     >>> create("random", seed=1)
