@@ -152,6 +152,22 @@ def test_an_interrupt_leaves_the_model_that_was_there(
     assert Path("model.npz").read_bytes() == before
 
 
+def test_the_interrupted_training_of_a_network_is_left_alone_by_trees(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    checkpoint = Path("model.npz.checkpoint")
+    checkpoint.write_bytes(b"hours of a network")
+    with monkeypatch.context() as patched:
+        patched.setattr(BoostedTrees, "fit_examples", interrupted)
+        assert train() == 130
+    assert "nothing is written yet" in capsys.readouterr().err
+    assert train() == 0
+    assert checkpoint.read_bytes() == b"hours of a network"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
