@@ -22,6 +22,7 @@ from tilewright.cost_model import (
     load,
     pairwise_accuracy,
 )
+from tilewright.cost_model.base import read_file, write_arrays
 from tilewright.cost_model.views import View, joined_encoder
 from tilewright.errors import UsageError
 from tilewright.features import create_encoder
@@ -229,3 +230,46 @@ def test_a_saved_residual_that_knows_other_tasks_keeps_that_while_it_adapts(tmp_
     model.update(measured(own, np.exp(log_cycles(own) - hidden(own))))
     assert not np.array_equal(model.predict(own), before)
     np.testing.assert_array_equal(model.base.predict(own), known.predict(own))
+
+
+def test_a_local_model_without_arrays_comes_back_from_its_file(tmp_path: Path) -> None:
+    """The analytical one has nothing to learn, and counts all the same."""
+    known = programs(64, seed=1)
+    model = ResidualModel.over(known_trees(), local_model="analytical", local_options={})
+    model.fit(measured(known, np.exp(log_cycles(known))))
+    assert model.share_ > 0
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(load(tmp_path / "model.npz").predict(known), model.predict(known))
+
+
+@pytest.mark.parametrize("part", ["global", "local"])
+def test_a_file_without_one_of_both_models_is_refused(part: str, tmp_path: Path) -> None:
+    known = programs(64, seed=1)
+    model = ResidualModel.over(known_trees())
+    model.fit(measured(known, np.exp(log_cycles(known) + hidden(known))))
+    model.save(tmp_path / "model.npz")
+    header, arrays = read_file(tmp_path / "model.npz")
+    kept = {name: array for name, array in arrays.items() if not name.startswith(f"{part}:")}
+    write_arrays(tmp_path / "model.npz", header, kept)
+    with pytest.raises(UsageError, match=f"the {part} model boosted-trees has learned nothing"):
+        load(tmp_path / "model.npz")
+
+
+def test_an_interrupt_leaves_what_was_learned_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = programs(64, seed=1)
+    model = ResidualModel()
+    model.fit(measured(known, np.exp(log_cycles(known) + hidden(known))))
+    before = model.predict(known)
+    fitted_local, num_fitted = ResidualModel._fitted_local, 0
+
+    def interrupted(self: ResidualModel, local: Examples) -> CostModel:
+        nonlocal num_fitted
+        num_fitted += 1
+        if num_fitted > self.num_folds:  # the last one, after those of parts of the data
+            raise KeyboardInterrupt
+        return fitted_local(self, local)
+
+    monkeypatch.setattr(ResidualModel, "_fitted_local", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(measured(known, np.exp(2 * log_cycles(known) + hidden(known))))
+    np.testing.assert_array_equal(model.predict(known), before)
