@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tilewright.cost_model import (
 )
 from tilewright.cost_model.array_file import names_array, names_of, text_array
 from tilewright.cost_model.base import read_file, write_arrays
+from tilewright.cost_model.forest import Forest
 from tilewright.features import FEATURE_NAMES, StatementEncoder, create_encoder
 from tilewright.space import Population, SpaceOptions, derive
 from tilewright.target import Target
@@ -163,6 +165,28 @@ def test_the_number_of_features_is_that_of_training() -> None:
 def test_an_empty_dataset_is_refused() -> None:
     with pytest.raises(UsageError, match="at least one program, got no examples"):
         BoostedTrees().fit_examples(Examples.build([], [], []))
+
+
+def test_an_interrupt_leaves_what_was_learned_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, _ = sum_structured(50, 3, seed=1)
+    model = BoostedTrees()
+    model.fit_examples(sum_structured_examples(100))
+    before = model.score(features)
+    more = sum_structured_examples(110, seed=2)
+    more = replace(more, labels=more.labels / 2)  # with another base
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Forest, "boosted", interrupted)
+    for learn in (model.fit_examples, model.update_examples, model.fine_tune_examples):
+        with pytest.raises(KeyboardInterrupt):
+            learn(more)
+        np.testing.assert_array_equal(model.score(features), before)
+    new = BoostedTrees()
+    with pytest.raises(KeyboardInterrupt):
+        new.fit_examples(more)
+    assert not new.is_fitted
 
 
 def test_a_file_whose_trees_are_read_otherwise_is_refused(tmp_path: Path) -> None:

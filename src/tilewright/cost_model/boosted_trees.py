@@ -110,24 +110,24 @@ class BoostedTrees(CostModel):
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         self._check(examples)
         examples = self._with_device(examples)
-        self.base_, self.slope_ = 0.0, 0.0
+        base, slope = 0.0, 0.0
         if self.residual:
-            self.slope_ = self._objective_in_lists(examples).slope(_analytical(examples))
+            slope = self._objective_in_lists(examples).slope(_analytical(examples))
         elif self.objective == SQUARED:
-            self.base_ = float(np.average(examples.labels, weights=self._weights(examples)))
-        self.forest_ = Forest.over(examples.values)
-        self.num_fitted_ = len(examples)
-        self.num_updates_ = 0
-        self._boost(examples, self.num_trees)
+            base = float(np.average(examples.labels, weights=self._weights(examples)))
+        # What was learned before stays until all is learned: an interrupt would leave a base, and no trees over it.
+        self.forest_ = self._boosted(Forest.over(examples.values), examples, self.num_trees, base, slope)
+        self.base_, self.slope_ = base, slope
+        self.num_fitted_, self.num_updates_ = len(examples), 0
 
     def update_examples(self, examples: Examples) -> None:
         if self.forest_ is None or self._is_outgrown_by(examples, self.forest_):
             self.fit_examples(examples)
             return
-        self.num_updates_ += 1
         if len(examples) > self.max_update_programs:
             examples = examples.select(self._sample(len(examples)))
-        self._boost(self._with_device(examples), self.num_update_trees)
+        self._go_on(self.forest_, examples, self.num_update_trees)
+        self.num_updates_ += 1
 
     def fine_tune_examples(self, examples: Examples) -> None:
         """Half as many trees more, on what those that there are get wrong of these programs."""
@@ -140,7 +140,10 @@ class BoostedTrees(CostModel):
                 f"the cost model has learned from {self.forest_.num_features} features, got {examples.num_features}; "
                 "fit it anew"
             )
-        self._boost(self._with_device(examples), -(-self.num_trees // 2))
+        self._go_on(self.forest_, examples, -(-self.num_trees // 2))
+
+    def _go_on(self, forest: Forest, examples: Examples, num_trees: int) -> None:
+        self.forest_ = self._boosted(forest, self._with_device(examples), num_trees, self.base_, self.slope_)
 
     def _with_device(self, examples: Examples) -> Examples:
         device = DeviceInRows.of(self.encoder)
@@ -180,11 +183,10 @@ class BoostedTrees(CostModel):
     def _weights(self, examples: Examples) -> Floats:
         return np.maximum(examples.labels, self.min_weight)
 
-    def _boost(self, examples: Examples, num_trees: int) -> None:
-        assert self.forest_ is not None
-        offset = self.slope_ * _analytical(examples) if self.residual else self.base_
+    def _boosted(self, forest: Forest, examples: Examples, num_trees: int, base: float, slope: float) -> Forest:
+        offset = slope * _analytical(examples) if self.residual else base
         objective = by_statement(self._objective(examples), examples, offset, self.learning_rate)
-        self.forest_ = self.forest_.boosted(examples.values, objective, self._parameters(), num_trees)
+        return forest.boosted(examples.values, objective, self._parameters(), num_trees)
 
     def _parameters(self) -> dict[str, Any]:
         return {
