@@ -189,6 +189,17 @@ def test_an_interrupt_leaves_what_was_learned_before(monkeypatch: pytest.MonkeyP
     assert not new.is_fitted
 
 
+def test_where_nothing_varied_at_first_fine_tuning_begins_with_what_does(tmp_path: Path) -> None:
+    features, latencies_s = sum_structured(200, 1, seed=1)
+    model = BoostedTrees()
+    model.fit_examples(Examples.build([features[0]] * 4, [1.0, 2.0, 3.0, 4.0], ["task"] * 4))
+    assert np.ptp(model.score(features)) == 0
+    model.save(tmp_path / "model.npz")
+    for one in (model, BoostedTrees.load(tmp_path / "model.npz")):
+        one.fine_tune_examples(sum_structured_examples(300, num_statements=1))
+        assert rank_correlation(one.score(features), 1 / latencies_s) > 0.5
+
+
 def test_a_file_whose_trees_are_read_otherwise_is_refused(tmp_path: Path) -> None:
     model = BoostedTrees()
     model.fit_examples(sum_structured_examples(20))

@@ -31,7 +31,7 @@ class Forest:
     """Trees over rows of numbers, of which they look at some columns; a row's score is the sum of what they give."""
 
     columns: NDArray[np.int64]
-    """Those that varied where the trees began."""
+    """Those that varied where the trees began; where none did, trees begin with the next rows."""
     num_features: int
     booster: Any = None
     """None where no column varied: every score is 0."""
@@ -45,18 +45,19 @@ class Forest:
         self, rows: NDArray[np.float32], objective: TreeObjective, parameters: Mapping[str, Any], num_trees: int
     ) -> Forest:
         """This with more trees, which follow the derivatives of the objective."""
-        if len(self.columns) == 0:
+        columns = self.columns if len(self.columns) else Forest.over(rows).columns
+        if len(columns) == 0:
             return self
         import xgboost
 
-        matrix = xgboost.DMatrix(rows[:, self.columns], nthread=parameters["nthread"])
+        matrix = xgboost.DMatrix(rows[:, columns], nthread=parameters["nthread"])
         settings = {"tree_method": "hist", "base_score": 0.0, "verbosity": 0} | dict(parameters)
         try:
             booster = xgboost.train(settings, matrix, num_trees, obj=objective, xgb_model=self.booster)
         except xgboost.core.XGBoostError as error:
             reason = str(error).splitlines()[0]
             raise UsageError(f"xgboost makes no trees of these options: {reason}; choose others") from error
-        return Forest(self.columns, self.num_features, booster)
+        return Forest(columns, self.num_features, booster)
 
     def score(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """The score of each row."""
