@@ -113,7 +113,7 @@ def test_a_header_that_is_no_object_is_refused(saved: bytes, tmp_path: Path, hea
     refuse(changed(saved, tmp_path / "model.npz", change))
 
 
-@pytest.mark.parametrize("missing", ["base", "counts", "header", "probe"])
+@pytest.mark.parametrize("missing", ["base", "counts", "header", "probe", "trees_json"])
 def test_missing_arrays_are_refused(saved: bytes, tmp_path: Path, missing: str) -> None:
     def change(arrays: Arrays) -> None:
         del arrays[missing]
@@ -163,6 +163,13 @@ def set_child(node: int, child: Any) -> Callable[[Any], None]:
     return edit
 
 
+def set_condition(node: int, number: object) -> Callable[[Any], None]:
+    def edit(learner: Any) -> None:
+        first_tree(learner)["split_conditions"][node] = number
+
+    return edit
+
+
 def set_outcome(learner: Any) -> None:
     learner["gradient_booster"]["model"]["tree_info"][0] = 10**6
 
@@ -200,6 +207,14 @@ def set_features(learner: Any) -> None:
 )
 def test_trees_that_point_elsewhere_are_refused(saved: bytes, tmp_path: Path, edit: Callable[[Any], None]) -> None:
     refuse(changed(saved, tmp_path / "model.npz", with_trees(edit)), "what boosted-trees has learned is not in it")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e39, "1", True])
+def test_trees_with_numbers_that_are_none_are_refused(saved: bytes, tmp_path: Path, number: object) -> None:
+    """In any node: most programs do not come by it."""
+    for node in range(5):
+        path = changed(saved, tmp_path / "model.npz", with_trees(set_condition(node, number)))
+        refuse(path, "what boosted-trees has learned is not in it .trees compare with numbers")
 
 
 def test_an_archive_that_unpacks_to_more_than_it_should_is_refused(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ class Forest:
             columns = numbers_of(names_of(arrays[NAMES]), names)
         else:
             columns = checked_columns(arrays[NUMBERS], num_features)
-        if "trees_json" not in arrays:
+        if "trees_json" not in arrays and len(columns) == 0:
             return Forest(columns, num_features)
         check_trees(arrays["trees_json"].tobytes(), len(columns))
         import xgboost

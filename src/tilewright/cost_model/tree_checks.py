@@ -12,6 +12,8 @@ _NO_PARENT = 2**31 - 1
 _ARRAYS = (
     "left_children", "right_children", "parents", "split_indices", "split_conditions", "split_type", "default_left",
 )  # fmt: skip
+_MOST = 1e30
+"""The largest number of a tree: what is larger, or none, makes scores that are none."""
 
 
 def check_trees(content: bytes, num_columns: int) -> None:
@@ -38,6 +40,8 @@ def _check_tree(tree: dict[str, Any], num_columns: int) -> None:
             raise ValueError(f"a tree of {num_nodes} nodes has as many {name}, got {shown(tree[name])}")
     if int(tree["tree_param"]["size_leaf_vector"]) not in (0, 1) or any(tree["split_type"]) or tree["categories"]:
         raise ValueError("trees compare numbers and give one, and these do something else")
+    if not all(type(number) in (int, float) and -_MOST <= number <= _MOST for number in tree["split_conditions"]):
+        raise ValueError(f"trees compare with numbers and give them, got {shown(tree['split_conditions'])}")
     if not all(type(column) is int and 0 <= column < num_columns for column in tree["split_indices"]):
         raise ValueError(f"trees ask for one of {num_columns} columns, got {shown(tree['split_indices'])}")
     if not all(type(node) is int and (0 <= node < num_nodes or node == _NO_PARENT) for node in tree["parents"]):
