@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import resource
 import tracemalloc
 import zipfile
@@ -308,6 +309,11 @@ def test_an_interrupt_leaves_nothing_beside_the_model(tmp_path: Path, monkeypatc
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     refuse(tmp_path, "cannot be read: Is a directory")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.npz")
+    refuse(tmp_path / "model.npz", "model.npz is a device or a pipe; name a file")
 
 
 def test_what_a_model_learned_from_is_in_its_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -194,6 +195,9 @@ def test_files_that_are_something_else_are_refused(tmp_path: Path) -> None:
         read_prior(f"{tmp_path}/*.jsonl")
     with pytest.raises(UsageError, match=r"prior is the folder .*; name the files in it, such as .*\*.jsonl"):
         read_prior(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="pipe, which is a device or a pipe; name a file"):
+        read_prior(tmp_path / "pipe")
     (tmp_path / "text.jsonl").write_text("hello\n")
     with pytest.raises(RecordFormatError, match="text.jsonl:1: a record file begins with"):
         read_prior(tmp_path / "text.jsonl")

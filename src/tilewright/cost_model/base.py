@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import secrets
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
@@ -258,6 +259,9 @@ def read_arrays(
     """The header and the arrays that `write_arrays` wrote, which have to be of that format."""
     what = os.fspath(path)
     try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # to open a pipe would be to wait for its writer
+            raise UsageError(f"{kind} is read from a file, but {what} is a device or a pipe; name a file")
         with open(path, "rb") as file:
             num_bytes = os.fstat(file.fileno()).st_size
             if num_bytes > _MAX_BYTES:

@@ -105,6 +105,8 @@ def _paths(pattern: str) -> list[str]:
         raise UsageError(
             f"prior is the folder {pattern}; name the files in it, such as {os.path.join(pattern, '*.jsonl')}"
         )
+    if os.path.exists(pattern) and not os.path.isfile(pattern):
+        raise UsageError(f"prior is {pattern}, which is a device or a pipe; name a file")
     if os.path.exists(pattern):
         return [pattern]
     found = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
