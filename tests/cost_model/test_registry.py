@@ -185,3 +185,20 @@ def test_numbers_that_are_set_in_python_are_looked_at_before_learning() -> None:
     with pytest.raises(UsageError, match="the option learning_rate of the cost model boosted-trees"):
         BoostedTrees(learning_rate=-1.0).fit_examples(examples)
     BoostedTrees(seed=np.int64(3), num_trees=2).fit_examples(examples)  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_are_options_as_others(tmp_path: Path) -> None:
+    seed, rate = np.int64(3), np.float32(0.5)
+    for model in (
+        BoostedTrees(seed=seed, learning_rate=rate, num_trees=2),  # type: ignore[arg-type]
+        create("boosted-trees", seed=seed, learning_rate=rate, num_trees=2),
+    ):
+        model.fit_examples(sum_structured_examples(20))
+        model.save(tmp_path / "model.npz")
+        assert load(tmp_path / "model.npz").options.items() >= {"seed": 3, "learning_rate": 0.5}.items()
+    assert create("ensemble", seed=seed).options["seed"] == 3
+    with pytest.raises(UsageError, match="is like 0, which is the default, got 3.0"):
+        create("boosted-trees", seed=np.float64(3.0))
+    with pytest.raises(UsageError, match="numbers, texts, and lists of these, got PosixPath"):
+        BoostedTrees(features=tmp_path).save(tmp_path / "other.npz")  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]

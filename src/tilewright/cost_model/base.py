@@ -179,19 +179,20 @@ class CostModel(ABC):
     def checked_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options for the constructor that came from outside: of its names, and of the kinds of its defaults."""
         known = cls().options
+        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
         unknown = [name for name in options if name not in known]
         if unknown:
             raise UsageError(
                 f"the options of the cost model {cls.name} are {', '.join(known)}; got {', '.join(unknown)}"
             )
-        for name, value in options.items():
+        for name, value in given.items():
             if not _is_like(value, known[name]):
                 raise UsageError(
                     f"the option {name} of the cost model {cls.name} is like {known[name]!r}, which is the default, "
                     f"got {shown(value)}"
                 )
-        check_ranges(cls.name, cls.ranges, options)
-        return dict(options)
+        check_ranges(cls.name, cls.ranges, given)
+        return given
 
     def _check_ranges(self) -> None:
         """Before it learns: options that were set in Python are not looked at before."""
@@ -224,10 +225,11 @@ def _is_like(value: object, default: object) -> bool:
 def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
     replaced = replaceable_file("the file of the model", path)
+    text = json.dumps(header, default=_plain)
     beside = replaced.with_name(f".{secrets.token_hex(8)}.partial")  # of this writer alone: there may be another
     try:
         with open(beside, "xb") as file:
-            np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})
+            np.savez(file, allow_pickle=False, **{_HEADER: text_array(text), **arrays})
         beside.replace(replaced)
     except OSError as error:
         raise TilewrightError(
@@ -237,6 +239,13 @@ def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays
     finally:
         with suppress(OSError):  # it has its name by now
             beside.unlink()
+
+
+def _plain(value: object) -> object:
+    """For JSON, a number of NumPy that was given as an option."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise UsageError(f"options in the file of a model are numbers, texts, and lists of these, got {shown(value)}")
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
