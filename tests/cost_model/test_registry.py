@@ -11,7 +11,18 @@ import pytest
 
 import tilewright.cost_model
 from tilewright import TilewrightError, UsageError
-from tilewright.cost_model import BoostedTrees, RandomModel, ResidualModel, create, default, find, load, names, shipped
+from tilewright.cost_model import (
+    BoostedTrees,
+    Ensemble,
+    RandomModel,
+    ResidualModel,
+    create,
+    default,
+    find,
+    load,
+    names,
+    shipped,
+)
 from tilewright.cost_model.array_file import text_array
 from tilewright.testing.cost_model_checks import sum_structured_examples
 
@@ -184,6 +195,14 @@ def test_numbers_that_are_set_in_python_are_looked_at_before_learning() -> None:
     examples = sum_structured_examples(20)
     with pytest.raises(UsageError, match="the option learning_rate of the cost model boosted-trees"):
         BoostedTrees(learning_rate=-1.0).fit_examples(examples)
+    with pytest.raises(UsageError, match="the option seed of the cost model random is a whole number from 0"):
+        RandomModel(seed=-1).score(np.zeros((2, 1, 3), np.float32))
+    with pytest.raises(UsageError, match="the option seed of the cost model ensemble .* got -1"):
+        Ensemble(seed=-1).fit_examples(examples)
+    with pytest.raises(UsageError, match="the option num_threads of the cost model ensemble .* got 0"):
+        _ = Ensemble(num_threads=0).encoder
+    with pytest.raises(UsageError, match="names of 1 to 16 cost models, got 'mlp'"):
+        _ = Ensemble(members="mlp").encoder  # type: ignore[arg-type]
     BoostedTrees(seed=np.int64(3), num_trees=2).fit_examples(examples)  # type: ignore[arg-type]
 
 

@@ -102,7 +102,10 @@ class Ensemble(CostModel):
         return self.models_ or self._new()
 
     def _new(self) -> tuple[CostModel, ...]:
-        if not 0 < len(self.members) <= _MOST_MEMBERS or not all(isinstance(text, str) for text in self.members):
+        self._check_ranges()  # before members are given seeds that nobody chose
+        members: Any = self.members
+        are_names = isinstance(members, list | tuple) and all(isinstance(text, str) for text in members)
+        if not are_names or not 0 < len(members) <= _MOST_MEMBERS:
             raise UsageError(
                 f"members of an ensemble are the names of 1 to {_MOST_MEMBERS} cost models, got {self.members!r}; "
                 f"give a list such as {list(MEMBERS)}"
