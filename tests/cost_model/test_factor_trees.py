@@ -203,7 +203,7 @@ def test_a_file_without_names_has_the_columns_that_there_were_before(saved: Path
 
 def test_a_column_that_programs_do_not_have_any_more_is_named(saved: Path, tmp_path: Path) -> None:
     path = changed(saved, tmp_path / "model.npz", column_names=names_array(["program.gone", *names_in(saved)[1:]]))
-    with pytest.raises(UsageError, match=r"'program\.gone'.* are none of the 262 .* train the model again"):
+    with pytest.raises(UsageError, match=r"cannot be used: .*'program\.gone'.* none of the 262 .* train the model"):
         load(path)
 
 

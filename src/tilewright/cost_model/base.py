@@ -164,10 +164,17 @@ class CostModel(ABC):
                 f"{os.fspath(path)} holds the cost model {header['model']}, not {cls.name}; "
                 f"tilewright.cost_model.load reads either"
             )
-        model = cls(**cls.checked_options(header["options"]))
+        try:
+            model = cls(**cls.checked_options(header["options"]))
+        except UsageError as error:
+            raise UsageError(
+                f"{os.fspath(path)} has options that this version does not know: {error}; save the model again"
+            ) from error
         model.tasks_ = tuple(header["tasks"])
         try:
             model._restore(arrays)
+        except UsageError as error:
+            raise UsageError(f"{os.fspath(path)} cannot be used: {error}") from error
         except (*NOT_ARRAYS, TypeError, IndexError, AttributeError) as error:
             raise UsageError(
                 f"{os.fspath(path)} is not the file of a cost model: what {cls.name} has learned is not in it "

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any
 
 from tilewright.cost_model.analytical import AnalyticalModel
@@ -107,7 +108,12 @@ def create_from_text(text: str, **implied: Any) -> CostModel:
 def load(path: str | os.PathLike[str]) -> CostModel:
     """The model in a file, of whichever class it is."""
     header, _ = read_file(path)
-    return _model(header["model"]).load(path)
+    if header["model"] not in _MODELS:
+        raise UsageError(
+            f"{os.fspath(path)} holds the cost model {shown(header['model'])}, and a cost model is one of "
+            f"{', '.join(_MODELS)}; use the version that wrote it, or a newer one"
+        )
+    return _MODELS[header["model"]].load(path)
 
 
 def find(model: object, seed: int = 0) -> CostModel:
