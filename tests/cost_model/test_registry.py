@@ -221,3 +221,12 @@ def test_numbers_of_numpy_are_options_as_others(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="numbers, texts, and lists of these, got PosixPath"):
         BoostedTrees(features=tmp_path).save(tmp_path / "other.npz")  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_a_residual_over_a_model_that_knows_nothing_is_refused_before_tuning(tmp_path: Path) -> None:
+    """It cannot learn: that came out when the first programs were measured."""
+    over_nothing = ResidualModel(global_model="boosted-trees")
+    over_nothing.save(tmp_path / "model.npz")
+    for given in ("residual:global_model=boosted-trees", over_nothing, tmp_path / "model.npz"):
+        with pytest.raises(UsageError, match="the global model boosted-trees of a residual has learned nothing yet"):
+            find(given)

@@ -127,6 +127,13 @@ def find(model: object, seed: int = 0) -> CostModel:
     >>> find("random:seed=2")
     RandomModel(seed=2)
     """
+    found = _found(model, seed)
+    if isinstance(found, ResidualModel):
+        found._check_fitted()  # now, and not when the first programs are measured
+    return found
+
+
+def _found(model: object, seed: int) -> CostModel:
     if isinstance(model, CostModel):
         return model
     if model == DEFAULT:
