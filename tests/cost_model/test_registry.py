@@ -153,6 +153,7 @@ def test_options_stand_behind_the_name() -> None:
         ("boosted-trees:num_trees=many", "the option num_trees of the cost model boosted-trees is like 40"),
         ("boosted-trees:num_trees=" + "[" * 100_000, "the option num_trees of the cost model boosted-trees is like 40"),
         ("boosted-trees:features=magic", "an encoder is one of"),
+        ("boosted-trees:features=curves+hardware+curves", "got curves.hardware.curves; name each encoder once"),
         ("trees:num_trees=2", "cost_model is 'trees:num_trees=2'; it must be one of"),
     ],
 )
