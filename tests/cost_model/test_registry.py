@@ -106,6 +106,18 @@ def test_a_file_that_holds_more_than_any_model_is_refused(tmp_path: Path, monkey
         load(tmp_path / "model")
 
 
+def test_a_model_that_would_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.npz"
+    RandomModel(seed=1).save(path)
+    monkeypatch.setattr("tilewright.cost_model.base._MAX_BYTES", 2 * path.stat().st_size)
+    model = BoostedTrees()
+    model.fit_examples(sum_structured_examples(60))
+    with pytest.raises(UsageError, match="a model of at most .* bytes is read again .*, got .*: train a smaller one"):
+        model.save(path)
+    assert load(path).options == {"seed": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_an_array_that_claims_to_be_larger_than_all_memory_is_refused(tmp_path: Path) -> None:
     claim = b"\x93NUMPY\x01\x00\x48\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,)}    \n"
     with zipfile.ZipFile(tmp_path / "model", "w") as archive:

@@ -229,14 +229,29 @@ def _is_like(value: object, default: object) -> bool:
     return type(value) is type(default)
 
 
-def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
+def write_arrays(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    max_bytes: int | None = None,
+) -> None:
+    """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays.
+
+    What is larger than `max_bytes`, or a model, would not be read again, and is not written.
+    """
+    most = max_bytes or _MAX_BYTES
     replaced = replaceable_file("the file of the model", path)
     text = json.dumps(header, default=_plain)
     beside = replaced.with_name(f".{secrets.token_hex(8)}.partial")  # of this writer alone: there may be another
     try:
         with open(beside, "xb") as file:
             np.savez(file, allow_pickle=False, **{_HEADER: text_array(text), **arrays})
+        num_bytes = beside.stat().st_size
+        if num_bytes > most:
+            raise UsageError(
+                f"a model of at most {most} bytes is read again from its file, got {num_bytes}; what was at "
+                f"{os.fspath(path)} before is unchanged: train a smaller one"
+            )
         beside.replace(replaced)
     except OSError as error:
         raise TilewrightError(
@@ -270,20 +285,25 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, N
 
 
 def read_arrays(
-    path: str | os.PathLike[str], kind: str, format_name: str, version: int, remedy: str
+    path: str | os.PathLike[str],
+    kind: str,
+    format_name: str,
+    version: int,
+    remedy: str,
+    max_bytes: int | None = None,
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays that `write_arrays` wrote, which have to be of that format."""
-    what = os.fspath(path)
+    what, most = os.fspath(path), max_bytes or _MAX_BYTES
     try:
         mode = os.stat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # to open a pipe would be to wait for its writer
             raise UsageError(f"{kind} is read from a file, but {what} is a device or a pipe; name a file")
         with open(path, "rb") as file:
             num_bytes = os.fstat(file.fileno()).st_size
-            if num_bytes > _MAX_BYTES:
-                raise ValueError(f"it holds {num_bytes} bytes, and at most {_MAX_BYTES} are read")
-            content = file.read(_MAX_BYTES)
-        arrays = {name: array.copy() for name, array in read_members(content, _MAX_BYTES).items()}
+            if num_bytes > most:
+                raise ValueError(f"it holds {num_bytes} bytes, and at most {most} are read")
+            content = file.read(most)
+        arrays = {name: array.copy() for name, array in read_members(content, most).items()}
         header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
         if not isinstance(header, dict):
             raise ValueError(f"its header is {shown(header)}")
