@@ -114,6 +114,27 @@ def test_a_header_that_is_no_object_is_refused(saved: bytes, tmp_path: Path, hea
     refuse(changed(saved, tmp_path / "model.npz", change))
 
 
+def test_a_header_that_takes_all_memory_is_refused(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "model.npz", header=np.frombuffer(b"[" + b"[]," * (20 << 20) + b"[]]", np.uint8))
+    tracemalloc.start()
+    try:
+        refuse(tmp_path / "model.npz", "JSON in a file has at most 16777216 bytes, got 62914564")
+        assert tracemalloc.get_traced_memory()[1] < 256 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_models_over_models_without_end_are_refused(tmp_path: Path) -> None:
+    """They could be loaded, and ended in a RecursionError where they were to score."""
+    options: dict[str, Any] = {}
+    for _ in range(900):
+        options = {"global_model": "residual", "global_options": options}
+    header = {"format": "tilewright-cost-model", "version": 1, "model": "residual", "options": options}
+    arrays = {f"{'global:' * level}shares": np.ones(2) for level in range(901)}
+    np.savez(tmp_path / "model.npz", allow_pickle=False, header=text_array(json.dumps(header)), **arrays)
+    refuse(tmp_path / "model.npz", "values within 100 others")
+
+
 @pytest.mark.parametrize("missing", ["base", "counts", "header", "probe", "trees_json"])
 def test_missing_arrays_are_refused(saved: bytes, tmp_path: Path, missing: str) -> None:
     def change(arrays: Arrays) -> None:

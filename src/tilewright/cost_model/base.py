@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.arguments import Range, replaceable_file
-from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
+from tilewright.cost_model.array_file import NOT_ARRAYS, json_of, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.option_ranges import check_ranges
@@ -302,9 +302,9 @@ def read_arrays(
             num_bytes = os.fstat(file.fileno()).st_size
             if num_bytes > most:
                 raise ValueError(f"it holds {num_bytes} bytes, and at most {most} are read")
-            content = file.read(most)
+            content = file.read(num_bytes)
         arrays = {name: array.copy() for name, array in read_members(content, most).items()}
-        header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
+        header: dict[str, Any] = json_of(arrays.pop(_HEADER))
         if not isinstance(header, dict):
             raise ValueError(f"its header is {shown(header)}")
     except FileNotFoundError:
