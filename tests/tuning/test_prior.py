@@ -127,6 +127,13 @@ def test_a_pattern_names_several_files_and_the_records_file_is_not_among_them(tm
     assert str(read_prior(second, leave_out=second)) == "nothing"
 
 
+def test_a_file_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+    records, model = write(tmp_path / "a.jsonl", GEMMS[:1]), tmp_path / "model.npz"
+    shipped().save(model)
+    once = read_prior([records, model])
+    assert str(read_prior([records, f"{tmp_path}/*", str(model)])) == str(once)
+
+
 def test_models_and_datasets_are_taken_as_they_are(tmp_path: Path, known: Prior) -> None:
     model = BoostedTrees(num_trees=2)
     model.fit(known.dataset)
