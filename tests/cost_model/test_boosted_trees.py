@@ -293,6 +293,11 @@ def test_a_residual_is_updated_and_saved(tmp_path: Path) -> None:
     loaded = BoostedTrees.load(tmp_path / "model")
     assert loaded.slope_ == model.slope_
     np.testing.assert_array_equal(loaded.predict(population), model.predict(population))
+    header, arrays = read_file(tmp_path / "model")
+    del arrays["slope"]
+    write_arrays(tmp_path / "model", header, arrays)
+    with pytest.raises(UsageError, match="what boosted-trees has learned is not in it .'slope'"):
+        BoostedTrees.load(tmp_path / "model")
 
 
 def test_an_unknown_objective_is_refused() -> None:

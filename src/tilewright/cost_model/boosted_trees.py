@@ -236,7 +236,7 @@ class BoostedTrees(CostModel):
         if not arrays:
             return
         self.base_ = float(arrays["base"])
-        self.slope_ = float(arrays.get("slope", 0.0))
+        self.slope_ = float(arrays["slope"]) if self.residual else 0.0  # earlier files have none
         num_features, self.num_fitted_, self.num_updates_ = map(int, arrays["counts"].tolist())
         if not np.isfinite([self.base_, self.slope_]).all():
             raise ValueError(f"scores begin with finite numbers, got {self.base_} and {self.slope_}")
