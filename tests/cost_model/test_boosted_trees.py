@@ -293,6 +293,9 @@ def test_a_residual_is_updated_and_saved(tmp_path: Path) -> None:
     loaded = BoostedTrees.load(tmp_path / "model")
     assert loaded.slope_ == model.slope_
     np.testing.assert_array_equal(loaded.predict(population), model.predict(population))
+    loaded.residual = False
+    with pytest.raises(UsageError, match="go on with that, got residual=false; leave it true"):
+        loaded.fine_tune(Dataset((Measured(population, latencies_s),)))
     header, arrays = read_file(tmp_path / "model")
     del arrays["slope"]
     write_arrays(tmp_path / "model", header, arrays)

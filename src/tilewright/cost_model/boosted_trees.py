@@ -140,6 +140,11 @@ class BoostedTrees(CostModel):
                 f"the cost model has learned from {self.forest_.num_features} features, got {examples.num_features}; "
                 "fit it anew"
             )
+        if self.slope_ and not self.residual:
+            raise UsageError(
+                "trees that have learned what the analytical model gets wrong go on with that, got residual=false; "
+                "leave it true, or fit them anew"
+            )
         self._go_on(self.forest_, examples, -(-self.num_trees // 2))
 
     def _go_on(self, forest: Forest, examples: Examples, num_trees: int) -> None:
@@ -236,7 +241,7 @@ class BoostedTrees(CostModel):
         if not arrays:
             return
         self.base_ = float(arrays["base"])
-        self.slope_ = float(arrays["slope"]) if self.residual else 0.0  # earlier files have none
+        self.slope_ = float(arrays["slope"] if self.residual else arrays.get("slope", 0.0))  # earlier files have none
         num_features, self.num_fitted_, self.num_updates_ = map(int, arrays["counts"].tolist())
         if not np.isfinite([self.base_, self.slope_]).all():
             raise ValueError(f"scores begin with finite numbers, got {self.base_} and {self.slope_}")
