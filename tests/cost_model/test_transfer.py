@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tilewright.cost_model import (
     BoostedTrees,
     CostModel,
     Dataset,
+    Ensemble,
     Examples,
     Measured,
     ResidualModel,
@@ -273,3 +275,35 @@ def test_an_interrupt_leaves_what_was_learned_before(monkeypatch: pytest.MonkeyP
     with pytest.raises(KeyboardInterrupt):
         model.fit(measured(known, np.exp(2 * log_cycles(known) + hidden(known))))
     np.testing.assert_array_equal(model.predict(known), before)
+
+
+def sketches_with_as_many_rows() -> list[Population]:
+    """Of both kinds of rows together, that is: 10 primitives of a statement, 8 of three."""
+    sketches = sketches_of("batched_matmul")[2], sketches_of("quantized")[0]
+    populations = [sketch.sample(np.random.default_rng(0), 12) for sketch in sketches]
+    rows = [[create_encoder(name).encode(p).shape[1] for name in ("primitives", "statements")] for p in populations]
+    assert rows == [[10, 1], [8, 3]]
+    return populations
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ResidualModel.over(BoostedTrees(features="primitives", num_trees=4)),
+        lambda: Ensemble(members=["boosted-trees:features=primitives,num_trees=4", "boosted-trees:num_trees=4"]),
+        lambda: BoostedTrees(features="primitives+hardware+statements", num_trees=4),
+    ],
+    ids=["residual", "ensemble", "trees"],
+)
+def test_programs_of_different_sketches_score_together_what_they_score_alone(make: Callable[[], CostModel]) -> None:
+    """As a model scores them that learns over this one, whose rows of another sketch they were taken for."""
+    dataset = Dataset(
+        tuple(Measured(own, np.exp(log_cycles(own) + hidden(own))) for own in sketches_with_as_many_rows())
+    )
+    model = make()
+    if isinstance(model, ResidualModel):
+        model.base.fit(dataset)
+    model.fit(dataset)
+    together = model.score_examples(dataset.encoded(model.encoder))
+    alone = np.concatenate([model.predict(group.population) for group in dataset.measured])
+    np.testing.assert_allclose(together, alone, rtol=1e-6)

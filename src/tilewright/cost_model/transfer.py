@@ -252,12 +252,24 @@ class ResidualModel(CostModel):
 
     # --- predicting ---
 
-    def _score(self, values: NDArray[np.float32]) -> Floats:
-        self._check_columns(values.shape[2])
-        known = self.base.score(View.of(self.base.encoder, self.encoder).values(values))
+    def score_examples(self, examples: Examples) -> Floats:
+        """As of any model; those of another sketch may have the same number of rows, and other parts of them."""
+        self._check_fitted()
+        self._check_columns(examples.num_features)
+        whole = self.encoder
+        known = self.base.score_examples(View.of(self.base.encoder, whole).examples(examples))
         if self.local_ is None:
             return self.slope_ * known
-        local = self.local_.score(View.of(self.local_.encoder, self.encoder).values(values))
+        local = self.local_.score_examples(View.of(self.local_.encoder, whole).examples(examples))
+        return self.slope_ * known + self.share_ * local
+
+    def _score(self, values: NDArray[np.float32]) -> Floats:
+        self._check_columns(values.shape[2])
+        whole = self.encoder
+        known = self.base.score(View.of(self.base.encoder, whole).values(values))
+        if self.local_ is None:
+            return self.slope_ * known
+        local = self.local_.score(View.of(self.local_.encoder, whole).values(values))
         return self.slope_ * known + self.share_ * local
 
     # --- the file ---
