@@ -204,6 +204,13 @@ def set_features(learner: Any) -> None:
     learner["learner_model_param"]["num_feature"] = "1000"
 
 
+def set_rounds(*rounds: Any) -> Callable[[Any], None]:
+    def edit(learner: Any) -> None:
+        learner["gradient_booster"]["model"]["iteration_indptr"] = list(rounds)
+
+    return edit
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -222,9 +229,16 @@ def set_features(learner: Any) -> None:
         set_in("parents", [-(10**9)] * 7),
         set_in("parents", [0.5] * 7),
         set_in("parents", []),
+        set_in("id", 1),
         set_outcome,
         set_classes,
         set_features,
+        set_rounds(2**31, 1, 2, 3),
+        set_rounds(0, 1, 2, 4),
+        set_rounds(0, 2, 1, 3),
+        set_rounds(-1, 0, 3),
+        set_rounds(0, "1", 2, 3),
+        set_rounds(),
     ],
 )
 def test_trees_that_point_elsewhere_are_refused(saved: bytes, tmp_path: Path, edit: Callable[[Any], None]) -> None:

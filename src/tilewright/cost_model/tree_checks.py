@@ -29,6 +29,12 @@ def check_trees(content: bytes, num_columns: int) -> None:
         raise ValueError(f"there are {len(trees)} trees, and more or fewer are said to be there")
     if booster["model"]["tree_info"] != [0] * len(trees):
         raise ValueError(f"trees belong to the outcome 0, got {shown(booster['model']['tree_info'])}")
+    rounds = booster["model"].get("iteration_indptr", [0, len(trees)])  # the first tree of each; not in earlier files
+    are_first = all(type(first) is int and 0 <= first <= len(trees) for first in rounds)
+    if not are_first or rounds != sorted({0, *rounds, len(trees)}):
+        raise ValueError(f"rounds are of trees from 0 to {len(trees)}, one after the other, got {shown(rounds)}")
+    if [tree["id"] for tree in trees] != list(range(len(trees))):  # xgboost has none where no tree says it is
+        raise ValueError(f"trees are numbered from 0, got {shown([tree['id'] for tree in trees])}")
     for tree in trees:
         _check_tree(tree, num_columns)
 
