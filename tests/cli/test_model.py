@@ -185,6 +185,7 @@ def test_the_interrupted_training_of_a_network_is_left_alone_by_trees(
         (["--seed", "-1"], "--seed is -1; it must be at least 0"),
         (["--data", "nowhere"], "a dataset is a folder, and nowhere is none"),
         (["-o", "none/model.npz"], "there is no folder"),
+        (["-o", "out/"], "-o is out/, which is the name of a folder; name a file"),
     ],
 )
 def test_wrong_usage_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,8 @@ def test_unknown_names_and_options_list_the_known_ones() -> None:
         create("xgb")
     with pytest.raises(UsageError, match="the options of the cost model random are seed; got sede"):
         create("random", sede=1)
+    with pytest.raises(UsageError, match="the options of the cost model analytical are none; got seed"):
+        create("analytical", seed=1)
 
 
 @pytest.mark.parametrize("name", names())

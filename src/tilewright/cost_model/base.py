@@ -190,7 +190,7 @@ class CostModel(ABC):
         unknown = [name for name in options if name not in known]
         if unknown:
             raise UsageError(
-                f"the options of the cost model {cls.name} are {', '.join(known)}; got {', '.join(unknown)}"
+                f"the options of the cost model {cls.name} are {', '.join(known) or 'none'}; got {', '.join(unknown)}"
             )
         for name, value in given.items():
             if not _is_like(value, known[name]):
