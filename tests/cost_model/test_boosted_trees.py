@@ -160,6 +160,11 @@ def test_the_number_of_features_is_that_of_training() -> None:
     model.fit_examples(sum_structured_examples(20))
     with pytest.raises(UsageError, match=f"has learned from {NUM_FEATURES} features, got 2; fit it anew"):
         model.score(np.zeros((1, 3, 2), np.float32))
+    model = BoostedTrees(features="statements+hardware", num_trees=2)
+    population, latencies_s = encoded(8, seed=0)
+    model.fit(Dataset((Measured(population, latencies_s),)))
+    with pytest.raises(UsageError, match="features, got 12; fit it anew"):
+        model.score(sum_structured(2, 3, seed=1)[0])
 
 
 def test_an_empty_dataset_is_refused() -> None:

@@ -135,11 +135,7 @@ class BoostedTrees(CostModel):
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         self._check(examples)
-        if examples.num_features != self.forest_.num_features:
-            raise UsageError(
-                f"the cost model has learned from {self.forest_.num_features} features, got {examples.num_features}; "
-                "fit it anew"
-            )
+        self.forest_.check_features(examples.num_features)
         if self.slope_ and not self.residual:
             raise UsageError(
                 "trees that have learned what the analytical model gets wrong go on with that, got residual=false; "
@@ -217,6 +213,7 @@ class BoostedTrees(CostModel):
 
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.forest_ is not None
+        self.forest_.check_features(values.shape[2])
         device = DeviceInRows.of(self.encoder)
         if device is not None:
             values = device.values(values)

@@ -61,13 +61,17 @@ class Forest:
 
     def score(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """The score of each row."""
-        if rows.shape[1] != self.num_features:
-            raise UsageError(
-                f"the cost model has learned from {self.num_features} features, got {rows.shape[1]}; fit it anew"
-            )
+        self.check_features(rows.shape[1])
         if self.booster is None:
             return np.zeros(len(rows), np.float32)
         return self._margins(rows[:, self.columns])
+
+    def check_features(self, num_features: int) -> None:
+        """That rows have as many numbers as those that it has learned from."""
+        if num_features != self.num_features:
+            raise UsageError(
+                f"the cost model has learned from {self.num_features} features, got {num_features}; fit it anew"
+            )
 
     @property
     def num_nodes(self) -> int:
