@@ -230,6 +230,8 @@ def set_rounds(*rounds: Any) -> Callable[[Any], None]:
         set_in("parents", [0.5] * 7),
         set_in("parents", []),
         set_in("id", 1),
+        set_in("categories_nodes", [1]),
+        set_in("categories_sizes", [1]),
         set_outcome,
         set_classes,
         set_features,

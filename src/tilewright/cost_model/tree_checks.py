@@ -12,6 +12,7 @@ _NO_PARENT = 2**31 - 1
 _ARRAYS = (
     "left_children", "right_children", "parents", "split_indices", "split_conditions", "split_type", "default_left",
 )  # fmt: skip
+_CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
 _MOST = 1e30
 """The largest number of a tree: what is larger, or none, makes scores that are none."""
 
@@ -44,7 +45,8 @@ def _check_tree(tree: dict[str, Any], num_columns: int) -> None:
     for name in _ARRAYS:
         if not isinstance(tree[name], list) or len(tree[name]) != num_nodes or num_nodes < 1:
             raise ValueError(f"a tree of {num_nodes} nodes has as many {name}, got {shown(tree[name])}")
-    if int(tree["tree_param"]["size_leaf_vector"]) not in (0, 1) or any(tree["split_type"]) or tree["categories"]:
+    has_categories = any(tree["split_type"]) or any(tree[name] for name in _CATEGORIES)
+    if int(tree["tree_param"]["size_leaf_vector"]) not in (0, 1) or has_categories:
         raise ValueError("trees compare numbers and give one, and these do something else")
     if not all(type(number) in (int, float) and -_MOST <= number <= _MOST for number in tree["split_conditions"]):
         raise ValueError(f"trees compare with numbers and give them, got {shown(tree['split_conditions'])}")
