@@ -152,6 +152,22 @@ def test_an_interrupt_leaves_the_model_that_was_there(
     assert Path("model.npz").read_bytes() == before
 
 
+def test_the_interrupted_training_of_a_network_is_left_alone_by_trees(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    checkpoint = Path("model.npz.checkpoint")
+    checkpoint.write_bytes(b"hours of a network")
+    with monkeypatch.context() as patched:
+        patched.setattr(BoostedTrees, "fit_examples", interrupted)
+        assert train() == 130
+    assert "nothing is written yet" in capsys.readouterr().err
+    assert train() == 0
+    assert checkpoint.read_bytes() == b"hours of a network"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -162,12 +178,14 @@ def test_an_interrupt_leaves_the_model_that_was_there(
         (["--labels", "0.5"], "go with a device"),
         (["--device", "a72", "--labels", "5"], "labels is 5.0; it must be a share"),
         (["--option", "trees=5"], "got trees"),
+        (["--option", "name=trees"], "got name"),
         (["--option", "num_trees=many"], "got 'many'"),
         (["--option", "num_trees"], "--option is 'num_trees'; give a name and a value"),
         (["--option", "seed=1", "--option", "seed=2"], "--option gives seed twice"),
         (["--seed", "-1"], "--seed is -1; it must be at least 0"),
         (["--data", "nowhere"], "a dataset is a folder, and nowhere is none"),
         (["-o", "none/model.npz"], "there is no folder"),
+        (["-o", "out/"], "-o is out/, which is the name of a folder; name a file"),
     ],
 )
 def test_wrong_usage_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tilewright.cost_model import (
 )
 from tilewright.cost_model.array_file import names_array, names_of, text_array
 from tilewright.cost_model.base import read_file, write_arrays
+from tilewright.cost_model.forest import Forest
 from tilewright.features import FEATURE_NAMES, StatementEncoder, create_encoder
 from tilewright.space import Population, SpaceOptions, derive
 from tilewright.target import Target
@@ -158,11 +160,49 @@ def test_the_number_of_features_is_that_of_training() -> None:
     model.fit_examples(sum_structured_examples(20))
     with pytest.raises(UsageError, match=f"has learned from {NUM_FEATURES} features, got 2; fit it anew"):
         model.score(np.zeros((1, 3, 2), np.float32))
+    model = BoostedTrees(features="statements+hardware", num_trees=2)
+    population, latencies_s = encoded(8, seed=0)
+    model.fit(Dataset((Measured(population, latencies_s),)))
+    with pytest.raises(UsageError, match="features, got 12; fit it anew"):
+        model.score(sum_structured(2, 3, seed=1)[0])
 
 
 def test_an_empty_dataset_is_refused() -> None:
     with pytest.raises(UsageError, match="at least one program, got no examples"):
         BoostedTrees().fit_examples(Examples.build([], [], []))
+
+
+def test_an_interrupt_leaves_what_was_learned_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, _ = sum_structured(50, 3, seed=1)
+    model = BoostedTrees()
+    model.fit_examples(sum_structured_examples(100))
+    before = model.score(features)
+    more = sum_structured_examples(110, seed=2)
+    more = replace(more, labels=more.labels / 2)  # with another base
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Forest, "boosted", interrupted)
+    for learn in (model.fit_examples, model.update_examples, model.fine_tune_examples):
+        with pytest.raises(KeyboardInterrupt):
+            learn(more)
+        np.testing.assert_array_equal(model.score(features), before)
+    new = BoostedTrees()
+    with pytest.raises(KeyboardInterrupt):
+        new.fit_examples(more)
+    assert not new.is_fitted
+
+
+def test_where_nothing_varied_at_first_fine_tuning_begins_with_what_does(tmp_path: Path) -> None:
+    features, latencies_s = sum_structured(200, 1, seed=1)
+    model = BoostedTrees()
+    model.fit_examples(Examples.build([features[0]] * 4, [1.0, 2.0, 3.0, 4.0], ["task"] * 4))
+    assert np.ptp(model.score(features)) == 0
+    model.save(tmp_path / "model.npz")
+    for one in (model, BoostedTrees.load(tmp_path / "model.npz")):
+        one.fine_tune_examples(sum_structured_examples(300, num_statements=1))
+        assert rank_correlation(one.score(features), 1 / latencies_s) > 0.5
 
 
 def test_a_file_whose_trees_are_read_otherwise_is_refused(tmp_path: Path) -> None:
@@ -258,6 +298,14 @@ def test_a_residual_is_updated_and_saved(tmp_path: Path) -> None:
     loaded = BoostedTrees.load(tmp_path / "model")
     assert loaded.slope_ == model.slope_
     np.testing.assert_array_equal(loaded.predict(population), model.predict(population))
+    loaded.residual = False
+    with pytest.raises(UsageError, match="go on with that, got residual=false; leave it true"):
+        loaded.fine_tune(Dataset((Measured(population, latencies_s),)))
+    header, arrays = read_file(tmp_path / "model")
+    del arrays["slope"]
+    write_arrays(tmp_path / "model", header, arrays)
+    with pytest.raises(UsageError, match="what boosted-trees has learned is not in it .'slope'"):
+        BoostedTrees.load(tmp_path / "model")
 
 
 def test_an_unknown_objective_is_refused() -> None:

@@ -16,6 +16,7 @@ from tilewright import UsageError
 from tilewright.cost_model import AnalyticalModel, Examples, FactorTrees, factor_trees, load, pairwise_accuracy
 from tilewright.cost_model.array_file import names_array, names_of, text_array
 from tilewright.cost_model.base import read_file, write_arrays
+from tilewright.cost_model.forest import Forest
 from tilewright.features import ESTIMATE, HardwareEncoder
 from tilewright.testing.encoder_checks import sketches_of
 
@@ -122,6 +123,25 @@ def test_few_programs_and_failures_are_enough_to_go_on(num: int) -> None:
     np.testing.assert_allclose(model.score(values), known, rtol=1e-6)
 
 
+def test_an_interrupt_leaves_what_was_learned_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which devices, too: on others the trees are trusted less."""
+    values, known = programs(80)
+    model = FactorTrees(**SMALL)
+    model.fit_examples(examples(values, known + np.random.default_rng(0).normal(0, 0.5, len(known))))
+    other = values.copy()
+    other[:, -1, model.encoder.columns.index("hardware.vector_bits")] += 2.0
+    before = model.score(other)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Forest, "boosted", interrupted)
+    for learn in (model.fit_examples, model.fine_tune_examples):
+        with pytest.raises(KeyboardInterrupt):
+            learn(examples(other, known))
+        np.testing.assert_array_equal(model.score(other), before)
+
+
 # --- the file: columns have names ---
 
 
@@ -183,7 +203,7 @@ def test_a_file_without_names_has_the_columns_that_there_were_before(saved: Path
 
 def test_a_column_that_programs_do_not_have_any_more_is_named(saved: Path, tmp_path: Path) -> None:
     path = changed(saved, tmp_path / "model.npz", column_names=names_array(["program.gone", *names_in(saved)[1:]]))
-    with pytest.raises(UsageError, match=r"'program\.gone'.* are none of the 262 .* train the model again"):
+    with pytest.raises(UsageError, match=r"cannot be used: .*'program\.gone'.* none of the 262 .* train the model"):
         load(path)
 
 

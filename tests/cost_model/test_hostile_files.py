@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import resource
 import tracemalloc
 import zipfile
@@ -92,9 +93,9 @@ def test_bytes_that_flip_are_an_error_or_no_harm(saved: bytes, tmp_path: Path) -
         ({"version": 99}, "version 1, got tilewright-cost-model version 99"),
         ({"format": "other"}, "got other"),
         ({"model": ["boosted-trees"]}, "its header has \\['boosted-trees'\\] as model"),
-        ({"model": "tlp-9"}, "a cost model is one of"),
+        ({"model": "tlp-9"}, "model.npz holds the cost model 'tlp-9', and a cost model is one of"),
         ({"options": 3}, "its header has 3 as options"),
-        ({"options": {"num_tree": 3}}, "got num_tree"),
+        ({"options": {"num_tree": 3}}, "model.npz has options that this version does not know: .* got num_tree; save"),
         ({"options": {"num_trees": "many"}}, "the option num_trees .* is like 40, .* got 'many'"),
         ({"options": {"seed": True}}, "got True"),
         ({"options": {"residual": True}}, "what boosted-trees has learned is not in it .a residual is on"),
@@ -113,7 +114,28 @@ def test_a_header_that_is_no_object_is_refused(saved: bytes, tmp_path: Path, hea
     refuse(changed(saved, tmp_path / "model.npz", change))
 
 
-@pytest.mark.parametrize("missing", ["base", "counts", "header", "probe"])
+def test_a_header_that_takes_all_memory_is_refused(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "model.npz", header=np.frombuffer(b"[" + b"[]," * (20 << 20) + b"[]]", np.uint8))
+    tracemalloc.start()
+    try:
+        refuse(tmp_path / "model.npz", "JSON in a file has at most 16777216 bytes, got 62914564")
+        assert tracemalloc.get_traced_memory()[1] < 256 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_models_over_models_without_end_are_refused(tmp_path: Path) -> None:
+    """They could be loaded, and ended in a RecursionError where they were to score."""
+    options: dict[str, Any] = {}
+    for _ in range(900):
+        options = {"global_model": "residual", "global_options": options}
+    header = {"format": "tilewright-cost-model", "version": 1, "model": "residual", "options": options}
+    arrays = {f"{'global:' * level}shares": np.ones(2) for level in range(901)}
+    np.savez(tmp_path / "model.npz", allow_pickle=False, header=text_array(json.dumps(header)), **arrays)
+    refuse(tmp_path / "model.npz", "values within 100 others")
+
+
+@pytest.mark.parametrize("missing", ["base", "counts", "header", "probe", "trees_json"])
 def test_missing_arrays_are_refused(saved: bytes, tmp_path: Path, missing: str) -> None:
     def change(arrays: Arrays) -> None:
         del arrays[missing]
@@ -163,6 +185,13 @@ def set_child(node: int, child: Any) -> Callable[[Any], None]:
     return edit
 
 
+def set_condition(node: int, number: object) -> Callable[[Any], None]:
+    def edit(learner: Any) -> None:
+        first_tree(learner)["split_conditions"][node] = number
+
+    return edit
+
+
 def set_outcome(learner: Any) -> None:
     learner["gradient_booster"]["model"]["tree_info"][0] = 10**6
 
@@ -173,6 +202,13 @@ def set_classes(learner: Any) -> None:
 
 def set_features(learner: Any) -> None:
     learner["learner_model_param"]["num_feature"] = "1000"
+
+
+def set_rounds(*rounds: Any) -> Callable[[Any], None]:
+    def edit(learner: Any) -> None:
+        learner["gradient_booster"]["model"]["iteration_indptr"] = list(rounds)
+
+    return edit
 
 
 @pytest.mark.parametrize(
@@ -193,13 +229,30 @@ def set_features(learner: Any) -> None:
         set_in("parents", [-(10**9)] * 7),
         set_in("parents", [0.5] * 7),
         set_in("parents", []),
+        set_in("id", 1),
+        set_in("categories_nodes", [1]),
+        set_in("categories_sizes", [1]),
         set_outcome,
         set_classes,
         set_features,
+        set_rounds(2**31, 1, 2, 3),
+        set_rounds(0, 1, 2, 4),
+        set_rounds(0, 2, 1, 3),
+        set_rounds(-1, 0, 3),
+        set_rounds(0, "1", 2, 3),
+        set_rounds(),
     ],
 )
 def test_trees_that_point_elsewhere_are_refused(saved: bytes, tmp_path: Path, edit: Callable[[Any], None]) -> None:
     refuse(changed(saved, tmp_path / "model.npz", with_trees(edit)), "what boosted-trees has learned is not in it")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e39, "1", True])
+def test_trees_with_numbers_that_are_none_are_refused(saved: bytes, tmp_path: Path, number: object) -> None:
+    """In any node: most programs do not come by it."""
+    for node in range(5):
+        path = changed(saved, tmp_path / "model.npz", with_trees(set_condition(node, number)))
+        refuse(path, "what boosted-trees has learned is not in it .trees compare with numbers")
 
 
 def test_an_archive_that_unpacks_to_more_than_it_should_is_refused(tmp_path: Path) -> None:
@@ -293,6 +346,11 @@ def test_an_interrupt_leaves_nothing_beside_the_model(tmp_path: Path, monkeypatc
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     refuse(tmp_path, "cannot be read: Is a directory")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.npz")
+    refuse(tmp_path / "model.npz", "model.npz is a device or a pipe; name a file")
 
 
 def test_what_a_model_learned_from_is_in_its_file(tmp_path: Path) -> None:

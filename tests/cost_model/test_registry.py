@@ -11,7 +11,18 @@ import pytest
 
 import tilewright.cost_model
 from tilewright import TilewrightError, UsageError
-from tilewright.cost_model import BoostedTrees, RandomModel, ResidualModel, create, default, find, load, names, shipped
+from tilewright.cost_model import (
+    BoostedTrees,
+    Ensemble,
+    RandomModel,
+    ResidualModel,
+    create,
+    default,
+    find,
+    load,
+    names,
+    shipped,
+)
 from tilewright.cost_model.array_file import text_array
 from tilewright.testing.cost_model_checks import sum_structured_examples
 
@@ -33,6 +44,8 @@ def test_unknown_names_and_options_list_the_known_ones() -> None:
         create("xgb")
     with pytest.raises(UsageError, match="the options of the cost model random are seed; got sede"):
         create("random", sede=1)
+    with pytest.raises(UsageError, match="the options of the cost model analytical are none; got seed"):
+        create("analytical", seed=1)
 
 
 @pytest.mark.parametrize("name", names())
@@ -95,6 +108,18 @@ def test_a_file_that_holds_more_than_any_model_is_refused(tmp_path: Path, monkey
         load(tmp_path / "model")
 
 
+def test_a_model_that_would_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.npz"
+    RandomModel(seed=1).save(path)
+    monkeypatch.setattr("tilewright.cost_model.base._MAX_BYTES", 2 * path.stat().st_size)
+    model = BoostedTrees()
+    model.fit_examples(sum_structured_examples(60))
+    with pytest.raises(UsageError, match="a model of at most .* bytes is read again .*, got .*: train a smaller one"):
+        model.save(path)
+    assert load(path).options == {"seed": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_an_array_that_claims_to_be_larger_than_all_memory_is_refused(tmp_path: Path) -> None:
     claim = b"\x93NUMPY\x01\x00\x48\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,)}    \n"
     with zipfile.ZipFile(tmp_path / "model", "w") as archive:
@@ -138,9 +163,11 @@ def test_options_stand_behind_the_name() -> None:
         ("boosted-trees:", "an option of a cost model is ''; give a name and a value"),
         ("boosted-trees:seed=1,seed=2", "gives seed twice"),
         ("boosted-trees:leaves=2", "the options of the cost model boosted-trees are features, .*; got leaves"),
+        ("boosted-trees:name=trees", "the options of the cost model boosted-trees are features, .*; got name"),
         ("boosted-trees:num_trees=many", "the option num_trees of the cost model boosted-trees is like 40"),
         ("boosted-trees:num_trees=" + "[" * 100_000, "the option num_trees of the cost model boosted-trees is like 40"),
         ("boosted-trees:features=magic", "an encoder is one of"),
+        ("boosted-trees:features=curves+hardware+curves", "got curves.hardware.curves; name each encoder once"),
         ("trees:num_trees=2", "cost_model is 'trees:num_trees=2'; it must be one of"),
     ],
 )
@@ -183,4 +210,38 @@ def test_numbers_that_are_set_in_python_are_looked_at_before_learning() -> None:
     examples = sum_structured_examples(20)
     with pytest.raises(UsageError, match="the option learning_rate of the cost model boosted-trees"):
         BoostedTrees(learning_rate=-1.0).fit_examples(examples)
+    with pytest.raises(UsageError, match="the option seed of the cost model random is a whole number from 0"):
+        RandomModel(seed=-1).score(np.zeros((2, 1, 3), np.float32))
+    with pytest.raises(UsageError, match="the option seed of the cost model ensemble .* got -1"):
+        Ensemble(seed=-1).fit_examples(examples)
+    with pytest.raises(UsageError, match="the option num_threads of the cost model ensemble .* got 0"):
+        _ = Ensemble(num_threads=0).encoder
+    with pytest.raises(UsageError, match="names of 1 to 16 cost models, got 'mlp'"):
+        _ = Ensemble(members="mlp").encoder  # type: ignore[arg-type]
     BoostedTrees(seed=np.int64(3), num_trees=2).fit_examples(examples)  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_are_options_as_others(tmp_path: Path) -> None:
+    seed, rate = np.int64(3), np.float32(0.5)
+    for model in (
+        BoostedTrees(seed=seed, learning_rate=rate, num_trees=2),  # type: ignore[arg-type]
+        create("boosted-trees", seed=seed, learning_rate=rate, num_trees=2),
+    ):
+        model.fit_examples(sum_structured_examples(20))
+        model.save(tmp_path / "model.npz")
+        assert load(tmp_path / "model.npz").options.items() >= {"seed": 3, "learning_rate": 0.5}.items()
+    assert create("ensemble", seed=seed).options["seed"] == 3
+    with pytest.raises(UsageError, match="is like 0, which is the default, got 3.0"):
+        create("boosted-trees", seed=np.float64(3.0))
+    with pytest.raises(UsageError, match="numbers, texts, and lists of these, got PosixPath"):
+        BoostedTrees(features=tmp_path).save(tmp_path / "other.npz")  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_a_residual_over_a_model_that_knows_nothing_is_refused_before_tuning(tmp_path: Path) -> None:
+    """It cannot learn: that came out when the first programs were measured."""
+    over_nothing = ResidualModel(global_model="boosted-trees")
+    over_nothing.save(tmp_path / "model.npz")
+    for given in ("residual:global_model=boosted-trees", over_nothing, tmp_path / "model.npz"):
+        with pytest.raises(UsageError, match="the global model boosted-trees of a residual has learned nothing yet"):
+            find(given)

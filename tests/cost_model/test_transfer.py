@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tilewright.cost_model import (
     BoostedTrees,
     CostModel,
     Dataset,
+    Ensemble,
     Examples,
     Measured,
     ResidualModel,
@@ -22,6 +24,7 @@ from tilewright.cost_model import (
     load,
     pairwise_accuracy,
 )
+from tilewright.cost_model.base import read_file, write_arrays
 from tilewright.cost_model.views import View, joined_encoder
 from tilewright.errors import UsageError
 from tilewright.features import create_encoder
@@ -229,3 +232,78 @@ def test_a_saved_residual_that_knows_other_tasks_keeps_that_while_it_adapts(tmp_
     model.update(measured(own, np.exp(log_cycles(own) - hidden(own))))
     assert not np.array_equal(model.predict(own), before)
     np.testing.assert_array_equal(model.base.predict(own), known.predict(own))
+
+
+def test_a_local_model_without_arrays_comes_back_from_its_file(tmp_path: Path) -> None:
+    """The analytical one has nothing to learn, and counts all the same."""
+    known = programs(64, seed=1)
+    model = ResidualModel.over(known_trees(), local_model="analytical", local_options={})
+    model.fit(measured(known, np.exp(log_cycles(known))))
+    assert model.share_ > 0
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(load(tmp_path / "model.npz").predict(known), model.predict(known))
+
+
+@pytest.mark.parametrize("part", ["global", "local"])
+def test_a_file_without_one_of_both_models_is_refused(part: str, tmp_path: Path) -> None:
+    known = programs(64, seed=1)
+    model = ResidualModel.over(known_trees())
+    model.fit(measured(known, np.exp(log_cycles(known) + hidden(known))))
+    model.save(tmp_path / "model.npz")
+    header, arrays = read_file(tmp_path / "model.npz")
+    kept = {name: array for name, array in arrays.items() if not name.startswith(f"{part}:")}
+    write_arrays(tmp_path / "model.npz", header, kept)
+    with pytest.raises(UsageError, match=f"the {part} model boosted-trees has learned nothing"):
+        load(tmp_path / "model.npz")
+
+
+def test_an_interrupt_leaves_what_was_learned_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = programs(64, seed=1)
+    model = ResidualModel()
+    model.fit(measured(known, np.exp(log_cycles(known) + hidden(known))))
+    before = model.predict(known)
+    fitted_local, num_fitted = ResidualModel._fitted_local, 0
+
+    def interrupted(self: ResidualModel, local: Examples) -> CostModel:
+        nonlocal num_fitted
+        num_fitted += 1
+        if num_fitted > self.num_folds:  # the last one, after those of parts of the data
+            raise KeyboardInterrupt
+        return fitted_local(self, local)
+
+    monkeypatch.setattr(ResidualModel, "_fitted_local", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(measured(known, np.exp(2 * log_cycles(known) + hidden(known))))
+    np.testing.assert_array_equal(model.predict(known), before)
+
+
+def sketches_with_as_many_rows() -> list[Population]:
+    """Of both kinds of rows together, that is: 10 primitives of a statement, 8 of three."""
+    sketches = sketches_of("batched_matmul")[2], sketches_of("quantized")[0]
+    populations = [sketch.sample(np.random.default_rng(0), 12) for sketch in sketches]
+    rows = [[create_encoder(name).encode(p).shape[1] for name in ("primitives", "statements")] for p in populations]
+    assert rows == [[10, 1], [8, 3]]
+    return populations
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ResidualModel.over(BoostedTrees(features="primitives", num_trees=4)),
+        lambda: Ensemble(members=["boosted-trees:features=primitives,num_trees=4", "boosted-trees:num_trees=4"]),
+        lambda: BoostedTrees(features="primitives+hardware+statements", num_trees=4),
+    ],
+    ids=["residual", "ensemble", "trees"],
+)
+def test_programs_of_different_sketches_score_together_what_they_score_alone(make: Callable[[], CostModel]) -> None:
+    """As a model scores them that learns over this one, whose rows of another sketch they were taken for."""
+    dataset = Dataset(
+        tuple(Measured(own, np.exp(log_cycles(own) + hidden(own))) for own in sketches_with_as_many_rows())
+    )
+    model = make()
+    if isinstance(model, ResidualModel):
+        model.base.fit(dataset)
+    model.fit(dataset)
+    together = model.score_examples(dataset.encoded(model.encoder))
+    alone = np.concatenate([model.predict(group.population) for group in dataset.measured])
+    np.testing.assert_allclose(together, alone, rtol=1e-6)

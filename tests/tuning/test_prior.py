@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -126,6 +127,13 @@ def test_a_pattern_names_several_files_and_the_records_file_is_not_among_them(tm
     assert str(read_prior(second, leave_out=second)) == "nothing"
 
 
+def test_a_file_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+    records, model = write(tmp_path / "a.jsonl", GEMMS[:1]), tmp_path / "model.npz"
+    shipped().save(model)
+    once = read_prior([records, model])
+    assert str(read_prior([records, f"{tmp_path}/*", str(model)])) == str(once)
+
+
 def test_models_and_datasets_are_taken_as_they_are(tmp_path: Path, known: Prior) -> None:
     model = BoostedTrees(num_trees=2)
     model.fit(known.dataset)
@@ -194,6 +202,9 @@ def test_files_that_are_something_else_are_refused(tmp_path: Path) -> None:
         read_prior(f"{tmp_path}/*.jsonl")
     with pytest.raises(UsageError, match=r"prior is the folder .*; name the files in it, such as .*\*.jsonl"):
         read_prior(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="pipe, which is a device or a pipe; name a file"):
+        read_prior(tmp_path / "pipe")
     (tmp_path / "text.jsonl").write_text("hello\n")
     with pytest.raises(RecordFormatError, match="text.jsonl:1: a record file begins with"):
         read_prior(tmp_path / "text.jsonl")

@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         model = make_over(arguments.prior, arguments.model, arguments.option, arguments.seed, device)
     check_trainable(model, is_begun=arguments.prior is not None)
-    checkpoint = f"{arguments.output}{_CHECKPOINT}"
-    if isinstance(model, NeuralModel):
+    checkpoint = f"{arguments.output}{_CHECKPOINT}" if isinstance(model, NeuralModel) else None
+    if checkpoint is not None:
         check_place("-o", checkpoint)
     corpus = Corpus.open(arguments.data)
     split = Split(
@@ -107,8 +107,9 @@ def run(arguments: argparse.Namespace) -> None:
         print(_interrupted(checkpoint), file=sys.stderr)
         raise
     model.save(arguments.output)
-    with suppress(OSError):  # of a model that is no network there is none
-        os.unlink(checkpoint)
+    if checkpoint is not None:
+        with suppress(OSError):
+            os.unlink(checkpoint)
     print(summary(model, dataset, len(split.held_out(corpus)), time.monotonic() - begun_s, arguments.output))
 
 
@@ -190,7 +191,7 @@ def summary(model: CostModel, dataset: Dataset, num_held_out: int, time_s: float
     return "\n".join(lines)
 
 
-def _interrupted(checkpoint: str) -> str:
-    if os.path.exists(checkpoint):
+def _interrupted(checkpoint: str | None) -> str:
+    if checkpoint is not None and os.path.exists(checkpoint):
         return f"interrupted; all epochs so far are in {checkpoint}: the same command goes on"
     return "interrupted; nothing is written yet"

@@ -54,6 +54,8 @@ def check_place(option: str, path: str, *, is_folder: bool = False) -> None:
     """Before long work: that its result can be written to the path in the end."""
     if not path:
         raise UsageError(f"{option} is empty; name a {'folder' if is_folder else 'file'}")
+    if not is_folder and path.endswith(os.sep):
+        raise UsageError(f"{option} is {path}, which is the name of a folder; name a file")
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise UsageError(f"{option} is {path}, but there is no folder {folder}; make it first")

@@ -11,7 +11,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from reprlib import repr as shown
 from typing import Any
 
@@ -36,6 +36,10 @@ _ARRAY_HEADER = re.compile(
 )
 _MAX_NAME = 256
 """Characters of a name: more than any column or device has."""
+_MAX_TEXT_BYTES = 1 << 24
+"""Of JSON: what it says may take fifty times the memory, before anybody has looked at it."""
+_MAX_LEVELS = 100
+"""Of JSON: models over models are as deep."""
 
 
 def read_members(content: bytes, max_bytes: int) -> dict[str, NDArray[Any]]:
@@ -79,6 +83,25 @@ def text_array(text: str) -> NDArray[np.uint8]:
     return np.frombuffer(text.encode(), np.uint8)
 
 
+def json_of(array: NDArray[Any]) -> Any:
+    """What the text in an array says; ValueError where it is no JSON, or JSON that no file of ours has."""
+    if array.nbytes > _MAX_TEXT_BYTES:
+        raise ValueError(f"JSON in a file has at most {_MAX_TEXT_BYTES} bytes, got {array.nbytes}")
+    found = json.loads(array.tobytes())
+    level = [found]
+    for _ in range(_MAX_LEVELS):
+        level = [child for value in level for child in _children(value)]
+    if level:
+        raise ValueError(f"JSON in a file has values within {_MAX_LEVELS} others at most, got more")
+    return found
+
+
+def _children(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
 def names_array(names: Sequence[str]) -> NDArray[np.uint8]:
     """Names as an array, from which `names_of` reads them."""
     return text_array(json.dumps(list(names)))
@@ -86,7 +109,7 @@ def names_array(names: Sequence[str]) -> NDArray[np.uint8]:
 
 def names_of(array: NDArray[Any]) -> tuple[str, ...]:
     """The names in an array of a file; ValueError where they are none, one is overlong, or one is there twice."""
-    names = json.loads(array.tobytes())
+    names = json_of(array)
     if not isinstance(names, list) or not all(isinstance(name, str) and len(name) <= _MAX_NAME for name in names):
         raise ValueError(f"names are a list of texts of up to {_MAX_NAME} characters, got {shown(names)}")
     if len(set(names)) != len(names):

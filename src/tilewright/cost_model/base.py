@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import secrets
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.arguments import Range, replaceable_file
-from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
+from tilewright.cost_model.array_file import NOT_ARRAYS, json_of, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.option_ranges import check_ranges
@@ -163,10 +164,17 @@ class CostModel(ABC):
                 f"{os.fspath(path)} holds the cost model {header['model']}, not {cls.name}; "
                 f"tilewright.cost_model.load reads either"
             )
-        model = cls(**cls.checked_options(header["options"]))
+        try:
+            model = cls(**cls.checked_options(header["options"]))
+        except UsageError as error:
+            raise UsageError(
+                f"{os.fspath(path)} has options that this version does not know: {error}; save the model again"
+            ) from error
         model.tasks_ = tuple(header["tasks"])
         try:
             model._restore(arrays)
+        except UsageError as error:
+            raise UsageError(f"{os.fspath(path)} cannot be used: {error}") from error
         except (*NOT_ARRAYS, TypeError, IndexError, AttributeError) as error:
             raise UsageError(
                 f"{os.fspath(path)} is not the file of a cost model: what {cls.name} has learned is not in it "
@@ -178,19 +186,20 @@ class CostModel(ABC):
     def checked_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options for the constructor that came from outside: of its names, and of the kinds of its defaults."""
         known = cls().options
+        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
         unknown = [name for name in options if name not in known]
         if unknown:
             raise UsageError(
-                f"the options of the cost model {cls.name} are {', '.join(known)}; got {', '.join(unknown)}"
+                f"the options of the cost model {cls.name} are {', '.join(known) or 'none'}; got {', '.join(unknown)}"
             )
-        for name, value in options.items():
+        for name, value in given.items():
             if not _is_like(value, known[name]):
                 raise UsageError(
                     f"the option {name} of the cost model {cls.name} is like {known[name]!r}, which is the default, "
                     f"got {shown(value)}"
                 )
-        check_ranges(cls.name, cls.ranges, options)
-        return dict(options)
+        check_ranges(cls.name, cls.ranges, given)
+        return given
 
     def _check_ranges(self) -> None:
         """Before it learns: options that were set in Python are not looked at before."""
@@ -220,13 +229,29 @@ def _is_like(value: object, default: object) -> bool:
     return type(value) is type(default)
 
 
-def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays."""
+def write_arrays(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    max_bytes: int | None = None,
+) -> None:
+    """Write a .npz with a JSON header in one step: what is there is replaced by all of it, or stays.
+
+    What is larger than `max_bytes`, or a model, would not be read again, and is not written.
+    """
+    most = max_bytes or _MAX_BYTES
     replaced = replaceable_file("the file of the model", path)
+    text = json.dumps(header, default=_plain)
     beside = replaced.with_name(f".{secrets.token_hex(8)}.partial")  # of this writer alone: there may be another
     try:
         with open(beside, "xb") as file:
-            np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})
+            np.savez(file, allow_pickle=False, **{_HEADER: text_array(text), **arrays})
+        num_bytes = beside.stat().st_size
+        if num_bytes > most:
+            raise UsageError(
+                f"a model of at most {most} bytes is read again from its file, got {num_bytes}; what was at "
+                f"{os.fspath(path)} before is unchanged: train a smaller one"
+            )
         beside.replace(replaced)
     except OSError as error:
         raise TilewrightError(
@@ -236,6 +261,13 @@ def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays
     finally:
         with suppress(OSError):  # it has its name by now
             beside.unlink()
+
+
+def _plain(value: object) -> object:
+    """For JSON, a number of NumPy that was given as an option."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise UsageError(f"options in the file of a model are numbers, texts, and lists of these, got {shown(value)}")
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -253,18 +285,26 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, N
 
 
 def read_arrays(
-    path: str | os.PathLike[str], kind: str, format_name: str, version: int, remedy: str
+    path: str | os.PathLike[str],
+    kind: str,
+    format_name: str,
+    version: int,
+    remedy: str,
+    max_bytes: int | None = None,
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays that `write_arrays` wrote, which have to be of that format."""
-    what = os.fspath(path)
+    what, most = os.fspath(path), max_bytes or _MAX_BYTES
     try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # to open a pipe would be to wait for its writer
+            raise UsageError(f"{kind} is read from a file, but {what} is a device or a pipe; name a file")
         with open(path, "rb") as file:
             num_bytes = os.fstat(file.fileno()).st_size
-            if num_bytes > _MAX_BYTES:
-                raise ValueError(f"it holds {num_bytes} bytes, and at most {_MAX_BYTES} are read")
-            content = file.read(_MAX_BYTES)
-        arrays = {name: array.copy() for name, array in read_members(content, _MAX_BYTES).items()}
-        header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
+            if num_bytes > most:
+                raise ValueError(f"it holds {num_bytes} bytes, and at most {most} are read")
+            content = file.read(num_bytes)
+        arrays = {name: array.copy() for name, array in read_members(content, most).items()}
+        header: dict[str, Any] = json_of(arrays.pop(_HEADER))
         if not isinstance(header, dict):
             raise ValueError(f"its header is {shown(header)}")
     except FileNotFoundError:

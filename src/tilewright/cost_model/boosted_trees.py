@@ -28,7 +28,7 @@ from tilewright.cost_model.tree_objectives import (
 )
 from tilewright.cost_model.views import DeviceInRows
 from tilewright.errors import UsageError
-from tilewright.features import ESTIMATE, Encoder, StatementEncoder, create_encoder
+from tilewright.features import ESTIMATE, Encoder, JoinedEncoder, StatementEncoder, create_encoder
 
 SQUARED, RANK = "squared", "rank"
 OBJECTIVES = (SQUARED, RANK)
@@ -110,24 +110,24 @@ class BoostedTrees(CostModel):
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         self._check(examples)
         examples = self._with_device(examples)
-        self.base_, self.slope_ = 0.0, 0.0
+        base, slope = 0.0, 0.0
         if self.residual:
-            self.slope_ = self._objective_in_lists(examples).slope(_analytical(examples))
+            slope = self._objective_in_lists(examples).slope(_analytical(examples))
         elif self.objective == SQUARED:
-            self.base_ = float(np.average(examples.labels, weights=self._weights(examples)))
-        self.forest_ = Forest.over(examples.values)
-        self.num_fitted_ = len(examples)
-        self.num_updates_ = 0
-        self._boost(examples, self.num_trees)
+            base = float(np.average(examples.labels, weights=self._weights(examples)))
+        # What was learned before stays until all is learned: an interrupt would leave a base, and no trees over it.
+        self.forest_ = self._boosted(Forest.over(examples.values), examples, self.num_trees, base, slope)
+        self.base_, self.slope_ = base, slope
+        self.num_fitted_, self.num_updates_ = len(examples), 0
 
     def update_examples(self, examples: Examples) -> None:
         if self.forest_ is None or self._is_outgrown_by(examples, self.forest_):
             self.fit_examples(examples)
             return
-        self.num_updates_ += 1
         if len(examples) > self.max_update_programs:
             examples = examples.select(self._sample(len(examples)))
-        self._boost(self._with_device(examples), self.num_update_trees)
+        self._go_on(self.forest_, examples, self.num_update_trees)
+        self.num_updates_ += 1
 
     def fine_tune_examples(self, examples: Examples) -> None:
         """Half as many trees more, on what those that there are get wrong of these programs."""
@@ -135,12 +135,16 @@ class BoostedTrees(CostModel):
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
         self._check(examples)
-        if examples.num_features != self.forest_.num_features:
+        self.forest_.check_features(examples.num_features)
+        if self.slope_ and not self.residual:
             raise UsageError(
-                f"the cost model has learned from {self.forest_.num_features} features, got {examples.num_features}; "
-                "fit it anew"
+                "trees that have learned what the analytical model gets wrong go on with that, got residual=false; "
+                "leave it true, or fit them anew"
             )
-        self._boost(self._with_device(examples), -(-self.num_trees // 2))
+        self._go_on(self.forest_, examples, -(-self.num_trees // 2))
+
+    def _go_on(self, forest: Forest, examples: Examples, num_trees: int) -> None:
+        self.forest_ = self._boosted(forest, self._with_device(examples), num_trees, self.base_, self.slope_)
 
     def _with_device(self, examples: Examples) -> Examples:
         device = DeviceInRows.of(self.encoder)
@@ -180,11 +184,10 @@ class BoostedTrees(CostModel):
     def _weights(self, examples: Examples) -> Floats:
         return np.maximum(examples.labels, self.min_weight)
 
-    def _boost(self, examples: Examples, num_trees: int) -> None:
-        assert self.forest_ is not None
-        offset = self.slope_ * _analytical(examples) if self.residual else self.base_
+    def _boosted(self, forest: Forest, examples: Examples, num_trees: int, base: float, slope: float) -> Forest:
+        offset = slope * _analytical(examples) if self.residual else base
         objective = by_statement(self._objective(examples), examples, offset, self.learning_rate)
-        self.forest_ = self.forest_.boosted(examples.values, objective, self._parameters(), num_trees)
+        return forest.boosted(examples.values, objective, self._parameters(), num_trees)
 
     def _parameters(self) -> dict[str, Any]:
         return {
@@ -210,6 +213,7 @@ class BoostedTrees(CostModel):
 
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
         assert self.forest_ is not None
+        self.forest_.check_features(values.shape[2])
         device = DeviceInRows.of(self.encoder)
         if device is not None:
             values = device.values(values)
@@ -234,7 +238,7 @@ class BoostedTrees(CostModel):
         if not arrays:
             return
         self.base_ = float(arrays["base"])
-        self.slope_ = float(arrays.get("slope", 0.0))
+        self.slope_ = float(arrays["slope"] if self.residual else arrays.get("slope", 0.0))  # earlier files have none
         num_features, self.num_fitted_, self.num_updates_ = map(int, arrays["counts"].tolist())
         if not np.isfinite([self.base_, self.slope_]).all():
             raise ValueError(f"scores begin with finite numbers, got {self.base_} and {self.slope_}")
@@ -252,6 +256,8 @@ class BoostedTrees(CostModel):
 
 def _encoder(features: str) -> Encoder:
     encoder = create_encoder(features)
+    if isinstance(encoder, JoinedEncoder) and len(set(encoder.parts)) < len(encoder.parts):
+        raise UsageError(f"boosted trees read the columns of an encoder once, got {features}; name each encoder once")
     if not encoder.columns:
         raise UsageError(
             f"boosted trees read features with the same columns for all sketches, and those of {features} differ from "

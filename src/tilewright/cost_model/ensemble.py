@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -89,20 +89,38 @@ class Ensemble(CostModel):
             deviations.append(_typical_deviation(model.score_examples(own), examples.tasks))
         self.models_, self.shares_ = models, _shares(np.array(deviations))
 
+    def score_examples(self, examples: Examples) -> Floats:
+        """As of any model; those of another sketch may have the same number of rows, and other parts of them."""
+        self._check_fitted()
+        self._check_columns(examples.num_features)
+        total = np.zeros(len(examples))
+        for model, share, view in self._parts():
+            total += share * model.score_examples(view.examples(examples))
+        return total
+
     def _score(self, values: NDArray[np.float32]) -> Floats:
-        assert self.shares_ is not None
         self._check_columns(values.shape[2])
         total = np.zeros(len(values))
-        for model, share in zip(self.models_, self.shares_, strict=True):
-            total += share * model.score(View.of(model.encoder, self.encoder).values(values))
+        for model, share, view in self._parts():
+            total += share * model.score(view.values(values))
         return total
+
+    def _parts(self) -> Iterator[tuple[CostModel, float, View]]:
+        """The members that have learned, their shares, and what they read."""
+        assert self.shares_ is not None
+        whole = self.encoder
+        for model, share in zip(self.models_, self.shares_.tolist(), strict=True):
+            yield model, share, View.of(model.encoder, whole)
 
     def _made(self) -> tuple[CostModel, ...]:
         """The members, as far as they are known: those that have learned, or new ones."""
         return self.models_ or self._new()
 
     def _new(self) -> tuple[CostModel, ...]:
-        if not 0 < len(self.members) <= _MOST_MEMBERS or not all(isinstance(text, str) for text in self.members):
+        self._check_ranges()  # before members are given seeds that nobody chose
+        members: Any = self.members
+        are_names = isinstance(members, list | tuple) and all(isinstance(text, str) for text in members)
+        if not are_names or not 0 < len(members) <= _MOST_MEMBERS:
             raise UsageError(
                 f"members of an ensemble are the names of 1 to {_MOST_MEMBERS} cost models, got {self.members!r}; "
                 f"give a list such as {list(MEMBERS)}"

@@ -112,16 +112,17 @@ class FactorTrees(CostModel):
 
     def fit_examples(self, examples: Examples) -> None:
         statements = self._checked_statements(examples)
-        self.hardware_ = np.unique(statements.rows[:, _HARDWARE], axis=0)
+        # Both are set when all is learned: an interrupt leaves what was there before.
         self.forest_ = self._boosted(Forest.over(statements.rows), examples, statements, self.num_rounds)
+        self.hardware_ = np.unique(statements.rows[:, _HARDWARE], axis=0)
 
     def fine_tune_examples(self, examples: Examples) -> None:
         """Half as many rounds more, on what those that there are get wrong of these programs."""
         assert self.forest_ is not None
         assert self.hardware_ is not None
         statements = self._checked_statements(examples)
-        self.hardware_ = np.unique(np.concatenate([self.hardware_, statements.rows[:, _HARDWARE]]), axis=0)
         self.forest_ = self._boosted(self.forest_, examples, statements, -(-self.num_rounds // 2))
+        self.hardware_ = np.unique(np.concatenate([self.hardware_, statements.rows[:, _HARDWARE]]), axis=0)
 
     def _checked_statements(self, examples: Examples) -> _Statements:
         if len(examples) == 0:

@@ -31,7 +31,7 @@ class Forest:
     """Trees over rows of numbers, of which they look at some columns; a row's score is the sum of what they give."""
 
     columns: NDArray[np.int64]
-    """Those that varied where the trees began."""
+    """Those that varied where the trees began; where none did, trees begin with the next rows."""
     num_features: int
     booster: Any = None
     """None where no column varied: every score is 0."""
@@ -45,28 +45,33 @@ class Forest:
         self, rows: NDArray[np.float32], objective: TreeObjective, parameters: Mapping[str, Any], num_trees: int
     ) -> Forest:
         """This with more trees, which follow the derivatives of the objective."""
-        if len(self.columns) == 0:
+        columns = self.columns if len(self.columns) else Forest.over(rows).columns
+        if len(columns) == 0:
             return self
         import xgboost
 
-        matrix = xgboost.DMatrix(rows[:, self.columns], nthread=parameters["nthread"])
+        matrix = xgboost.DMatrix(rows[:, columns], nthread=parameters["nthread"])
         settings = {"tree_method": "hist", "base_score": 0.0, "verbosity": 0} | dict(parameters)
         try:
             booster = xgboost.train(settings, matrix, num_trees, obj=objective, xgb_model=self.booster)
         except xgboost.core.XGBoostError as error:
             reason = str(error).splitlines()[0]
             raise UsageError(f"xgboost makes no trees of these options: {reason}; choose others") from error
-        return Forest(self.columns, self.num_features, booster)
+        return Forest(columns, self.num_features, booster)
 
     def score(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """The score of each row."""
-        if rows.shape[1] != self.num_features:
-            raise UsageError(
-                f"the cost model has learned from {self.num_features} features, got {rows.shape[1]}; fit it anew"
-            )
+        self.check_features(rows.shape[1])
         if self.booster is None:
             return np.zeros(len(rows), np.float32)
         return self._margins(rows[:, self.columns])
+
+    def check_features(self, num_features: int) -> None:
+        """That rows have as many numbers as those that it has learned from."""
+        if num_features != self.num_features:
+            raise UsageError(
+                f"the cost model has learned from {self.num_features} features, got {num_features}; fit it anew"
+            )
 
     @property
     def num_nodes(self) -> int:
@@ -104,7 +109,7 @@ class Forest:
             columns = numbers_of(names_of(arrays[NAMES]), names)
         else:
             columns = checked_columns(arrays[NUMBERS], num_features)
-        if "trees_json" not in arrays:
+        if "trees_json" not in arrays and len(columns) == 0:
             return Forest(columns, num_features)
         check_trees(arrays["trees_json"].tobytes(), len(columns))
         import xgboost

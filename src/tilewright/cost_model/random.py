@@ -44,6 +44,7 @@ class RandomModel(CostModel):
         """There is nothing to learn."""
 
     def _score(self, values: NDArray[np.float32]) -> NDArray[np.float64]:
+        self._check_ranges()
         bits = np.ascontiguousarray(values, np.float32).view(np.uint32).reshape(len(values), -1)
         rng = np.random.default_rng(self.seed)
         factors = rng.integers(1, 2**63, bits.shape[1], np.uint64) | np.uint64(1)

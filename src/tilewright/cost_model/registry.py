@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any
 
 from tilewright.cost_model.analytical import AnalyticalModel
@@ -82,7 +83,7 @@ def names() -> list[str]:
     return list(_MODELS)
 
 
-def create(name: str, **options: Any) -> CostModel:
+def create(name: str, /, **options: Any) -> CostModel:
     """A new model by name.
 
     >>> create("random", seed=1)
@@ -107,7 +108,12 @@ def create_from_text(text: str, **implied: Any) -> CostModel:
 def load(path: str | os.PathLike[str]) -> CostModel:
     """The model in a file, of whichever class it is."""
     header, _ = read_file(path)
-    return _model(header["model"]).load(path)
+    if header["model"] not in _MODELS:
+        raise UsageError(
+            f"{os.fspath(path)} holds the cost model {shown(header['model'])}, and a cost model is one of "
+            f"{', '.join(_MODELS)}; use the version that wrote it, or a newer one"
+        )
+    return _MODELS[header["model"]].load(path)
 
 
 def find(model: object, seed: int = 0) -> CostModel:
@@ -121,6 +127,13 @@ def find(model: object, seed: int = 0) -> CostModel:
     >>> find("random:seed=2")
     RandomModel(seed=2)
     """
+    found = _found(model, seed)
+    if isinstance(found, ResidualModel):
+        found._check_fitted()  # now, and not when the first programs are measured
+    return found
+
+
+def _found(model: object, seed: int) -> CostModel:
     if isinstance(model, CostModel):
         return model
     if model == DEFAULT:

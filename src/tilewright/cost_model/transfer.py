@@ -162,7 +162,6 @@ class ResidualModel(CostModel):
         is_own = self._is_own(examples)
         measured = np.log(np.maximum(examples.labels, self.least_label))
         slopes = self._slopes(known, measured, ~is_slow, examples, is_own)
-        self.slope_ = float(slopes[is_own][0])
         remainder = _centred(measured - slopes * known, examples.tasks, ~is_slow)
         # Of a slow program it is only known that it is no faster: a score below that is not wrong.
         remainder = np.where(is_slow, np.minimum(remainder, 0), remainder)
@@ -170,8 +169,9 @@ class ResidualModel(CostModel):
         if len(np.unique(measured[~is_slow])) < 2:
             remainder = np.zeros(len(examples))  # one speed says nothing of what makes programs differ
         local = replace(local, labels=remainder)
-        self.share_ = self._believed(local, np.where(is_own, 1.0, self.others_weight))
-        self.local_ = self._fitted_local(local) if self.share_ > 0 else None
+        share = self._believed(local, np.where(is_own, 1.0, self.others_weight))
+        fitted = self._fitted_local(local) if share > 0 else None
+        self.slope_, self.share_, self.local_ = float(slopes[is_own][0]), share, fitted  # at once: not parts of two
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:
@@ -252,12 +252,24 @@ class ResidualModel(CostModel):
 
     # --- predicting ---
 
-    def _score(self, values: NDArray[np.float32]) -> Floats:
-        self._check_columns(values.shape[2])
-        known = self.base.score(View.of(self.base.encoder, self.encoder).values(values))
+    def score_examples(self, examples: Examples) -> Floats:
+        """As of any model; those of another sketch may have the same number of rows, and other parts of them."""
+        self._check_fitted()
+        self._check_columns(examples.num_features)
+        whole = self.encoder
+        known = self.base.score_examples(View.of(self.base.encoder, whole).examples(examples))
         if self.local_ is None:
             return self.slope_ * known
-        local = self.local_.score(View.of(self.local_.encoder, self.encoder).values(values))
+        local = self.local_.score_examples(View.of(self.local_.encoder, whole).examples(examples))
+        return self.slope_ * known + self.share_ * local
+
+    def _score(self, values: NDArray[np.float32]) -> Floats:
+        self._check_columns(values.shape[2])
+        whole = self.encoder
+        known = self.base.score(View.of(self.base.encoder, whole).values(values))
+        if self.local_ is None:
+            return self.slope_ * known
+        local = self.local_.score(View.of(self.local_.encoder, whole).values(values))
         return self.slope_ * known + self.share_ * local
 
     # --- the file ---
@@ -274,10 +286,13 @@ class ResidualModel(CostModel):
         self.slope_, self.share_ = map(float, arrays["shares"])
         if not np.isfinite([self.slope_, self.share_]).all():
             raise ValueError(f"scores are multiplied by finite numbers, got {self.slope_} and {self.share_}")
-        local = _of(_LOCAL, arrays)
-        if local:
+        if not self.base.is_fitted and (self.slope_, self.share_) != (1.0, 0.0):
+            raise ValueError(f"the global model {self.global_model} has learned nothing")
+        if self.share_:
             self.local_ = self._new_local()
-            self.local_._restore(local)
+            self.local_._restore(_of(_LOCAL, arrays))
+            if not self.local_.is_fitted:
+                raise ValueError(f"the local model {self.local_model} has learned nothing")
 
 
 def _create(name: str, options: Mapping[str, Any]) -> CostModel:

@@ -123,10 +123,10 @@ class DeviceInRows:
         return DeviceInRows(slice(begin, begin + len(device.columns)))
 
     def values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Of values[candidate, row, number]; candidates of a sketch have the same rows."""
-        is_device = np.any(values[0, :, self.columns] != 0, axis=1)
-        rows = values[:, ~is_device]
-        rows[:, :, self.columns] = values[:, is_device, self.columns]
+        """Of values[candidate, row, number], whichever row is the one of the device."""
+        is_device = np.any(values[:, :, self.columns] != 0, axis=2)
+        rows: NDArray[np.float32] = values[~is_device].reshape(len(values), -1, values.shape[2])
+        rows[:, :, self.columns] = values[is_device][:, np.newaxis, self.columns]
         return rows
 
     def examples(self, examples: Examples) -> Examples:

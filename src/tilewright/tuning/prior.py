@@ -53,14 +53,18 @@ class Prior:
 
 
 def read_prior(given: object, leave_out: str | os.PathLike[str] | None = None) -> Prior:
-    """What a caller gives as a prior; the record file `leave_out`, which counts anyway, is none."""
+    """What a caller gives as a prior; the record file `leave_out`, which counts anyway, is none.
+
+    A file that is named twice, or by a pattern, too, counts once.
+    """
     if isinstance(given, Prior):
         return given
     begun_s = time.monotonic()
     several = given if isinstance(given, list | tuple) else [given]
     if not several:
         raise UsageError(f"prior is an empty list; it must be {_KINDS}")
-    parts = [part for each in several for part in _parts(each, leave_out)]
+    counted = set[str]() if leave_out is None else {os.path.realpath(leave_out)}
+    parts = [part for each in several for part in _parts(each, counted)]
     models = [part for part in parts if isinstance(part, CostModel)]
     if len(models) > 1:
         names = ", ".join(model.name for model in models)
@@ -85,14 +89,17 @@ def thinned(records: Iterable[Record], most: int) -> list[Record]:
     return kept
 
 
-def _parts(given: object, leave_out: str | os.PathLike[str] | None) -> list[CostModel | Dataset]:
+def _parts(given: object, counted: set[str]) -> list[CostModel | Dataset]:
+    """What is given; of files, those that are not `counted`, to which they are added."""
     if isinstance(given, CostModel):
         return [_checked_model(given, "the model")]
     if isinstance(given, Dataset):
         return [_checked_dataset(given)]
     if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str) or not os.fspath(given):
         raise UsageError(f"prior is {given!r}; it must be {_KINDS}")
-    paths = [path for path in _paths(os.fspath(given)) if not _is_same(path, leave_out)]
+    named = {os.path.realpath(path): path for path in _paths(os.fspath(given))}
+    paths = [path for place, path in named.items() if place not in counted]
+    counted.update(named)
     models = [path for path in paths if _is_model(path)]
     found: list[CostModel | Dataset] = [_checked_model(load(path), path) for path in models]
     records = [path for path in paths if path not in models]
@@ -105,6 +112,8 @@ def _paths(pattern: str) -> list[str]:
         raise UsageError(
             f"prior is the folder {pattern}; name the files in it, such as {os.path.join(pattern, '*.jsonl')}"
         )
+    if os.path.exists(pattern) and not os.path.isfile(pattern):
+        raise UsageError(f"prior is {pattern}, which is a device or a pipe; name a file")
     if os.path.exists(pattern):
         return [pattern]
     found = sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
@@ -112,10 +121,6 @@ def _paths(pattern: str) -> list[str]:
         what = "no file matches it" if glob.has_magic(pattern) else "there is no such file"
         raise UsageError(f"prior is {pattern!r}, and {what}; it must be {_KINDS}")
     return found
-
-
-def _is_same(path: str, other: str | os.PathLike[str] | None) -> bool:
-    return other is not None and os.path.realpath(path) == os.path.realpath(other)
 
 
 def _is_model(path: str) -> bool:

@@ -188,3 +188,17 @@ def test_training_leaves_torch_as_it_was() -> None:
     make(num_threads=threads + 1).fit_examples(examples_of(2))
     assert torch.rand(3).tolist() == expected
     assert torch.get_num_threads() == threads
+
+
+def test_a_checkpoint_may_be_larger_than_the_file_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the weights four times: those of large networks were written, and refused when training went on."""
+    examples = examples_of(3)
+    whole, torn = make(width=64), make(width=64)
+    whole.fit_examples(examples)
+    whole.save(tmp_path / "model.npz")
+    monkeypatch.setattr("tilewright.cost_model.base._MAX_BYTES", (tmp_path / "model.npz").stat().st_size)
+    with pytest.raises(InterruptError):
+        torn.fit_examples(examples, checkpoint=tmp_path / "c.npz", on_epoch=interrupt_after(2))
+    assert (tmp_path / "c.npz").stat().st_size > 2 * (tmp_path / "model.npz").stat().st_size
+    torn.fit_examples(examples, checkpoint=tmp_path / "c.npz")
+    assert weights_of(torn) == weights_of(whole)

@@ -23,6 +23,8 @@ FORMAT_VERSION = 1
 _ARRAYS = ("weights", "best", "first_moments", "second_moments")
 _COUNTS = ("epoch", "best_epoch", "num_steps")
 _SEPARATOR = "/"
+_MAX_BYTES = 1 << 30
+"""Four times what the file of a model may hold: one that will be too large for it is refused after an epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,13 +70,13 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
     arrays = {
         f"{kind}{_SEPARATOR}{name}": array for kind in _ARRAYS for name, array in getattr(checkpoint, kind).items()
     }
-    write_arrays(path, header, arrays)
+    write_arrays(path, header, arrays, _MAX_BYTES)
 
 
 def read_checkpoint(path: str | os.PathLike[str], wanted: str, network: Mapping[str, NDArray[Any]]) -> Checkpoint:
     """The training in the file, which has to be the one with the fingerprint `wanted`, of such a network."""
     header, arrays = read_arrays(
-        path, "the checkpoint of a training", FORMAT, FORMAT_VERSION, "remove it to begin anew"
+        path, "the checkpoint of a training", FORMAT, FORMAT_VERSION, "remove it to begin anew", _MAX_BYTES
     )
     if header.get("fingerprint") != wanted:
         raise UsageError(
