@@ -54,7 +54,9 @@ def check_place(option: str, path: str, *, is_folder: bool = False) -> None:
     """Before long work: that its result can be written to the path in the end."""
     if not path:
         raise UsageError(f"{option} is empty; name a {'folder' if is_folder else 'file'}")
-    folder = os.path.dirname(os.path.realpath(path))
+    place = os.path.realpath(path)
+    # A folder that is there is written to, and what it stands in is not, as with one that is mounted.
+    folder = place if is_folder and os.path.isdir(place) else os.path.dirname(place)
     if not os.path.isdir(folder):
         raise UsageError(f"{option} is {path}, but there is no folder {folder}; make it first")
     if not os.access(folder, os.W_OK):
