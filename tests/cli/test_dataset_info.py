@@ -205,3 +205,21 @@ def test_a_name_with_an_end_of_a_line_stays_in_one_line(capsys: pytest.CaptureFi
     out, err = capsys.readouterr()
     assert "  a\\nb 100%.json:1: not a record" in out
     assert "1 broken lines  a\\nb 100%.json\n" in err
+
+
+def test_files_that_are_replaced_while_info_looks_are_no_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sample(Path("data"))
+    Path("data/tasks/.new.json").write_text("{}")
+    is_file = Path.is_file
+
+    def replaced(path: Path) -> bool:
+        found = is_file(path)
+        if path.name == ".new.json":
+            path.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Path, "is_file", replaced)
+    assert main(["dataset", "info", "data"]) == 0
+    assert "48 programs" in capsys.readouterr().out
