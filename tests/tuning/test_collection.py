@@ -456,3 +456,24 @@ def test_a_device_elsewhere_has_its_own_processor(run: Run) -> None:
     run(workload("small", SMALL), target=Target.parse("cortex-a72"), threads=1, processor="a board")
     run(workload("small", SMALL), threads=1)
     assert [found.processor for found in DatasetFolder(run.folder).devices()] == ["a board", read_machine().processor]
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_an_interrupt_while_programs_are_written_loses_none_and_doubles_none(
+    is_written: bool, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = TaskPrograms.write
+    calls: list[int] = []
+
+    def interrupted(programs: TaskPrograms, *rest: Any) -> None:
+        calls.append(len(programs))
+        if len(calls) > 1 or is_written:
+            write(programs, *rest)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(TaskPrograms, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(workload("small", SMALL))
+    assert calls == [20, 20]
+    assert len(run.programs(SMALL)) == len(set(run.programs(SMALL).candidates())) == 20
