@@ -370,6 +370,7 @@ def test_a_broken_part_of_another_device_costs_what_would_be_shared(run: Run) ->
         ({"again": float("nan")}, "again is nan"),
         ({"budget_s": -1.0}, "budget_s is -1"),
         ({"device": "a/b"}, "a name has up to 64 letters"),
+        ({"device": ""}, "a name has up to 64 letters"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str, run: Run) -> None:

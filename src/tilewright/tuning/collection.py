@@ -15,7 +15,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from tilewright.arguments import seconds, whole_number
@@ -125,7 +124,7 @@ def collect(
 def _device(folder: DatasetFolder, name: str | None, target: Target, threads: int, processor: str | None) -> Device:
     """What is measured on, as the folder knows it."""
     called = read_machine().processor if processor is None else processor
-    wanted = Device(name or f"{target.cpu}-{threads}t", str(target), threads, called)
+    wanted = Device(f"{target.cpu}-{threads}t" if name is None else name, str(target), threads, called)
     found = folder.add_device(wanted, is_named=name is not None)
     if name is not None and found.name != name:
         raise UsageError(
@@ -273,8 +272,7 @@ def _contexts(
     if context is None:
         for known in sorted(_measured_devices(folder), key=lambda known: known != device):
             for part in folder.parts(known):
-                with suppress(UsageError):  # such as a copy of the file, which somebody has called otherwise
-                    found.setdefault(part.task, Context.parse(part.context))
+                found.setdefault(part.task, Context.parse(part.context))
     for source in sources:
         for weighted in source.tasks:
             wanted = source.context if context is None else context

@@ -277,7 +277,7 @@ def test_a_file_that_holds_something_else_is_refused(
     header: dict[str, Any], arrays: dict[str, NDArray[Any]], message: str, data: Path
 ) -> None:
     imported(data, "v100", ansor_line([2, 4]), ansor_line([8, 4]))
-    (part,) = DatasetFolder(data).parts(Device("v100", "", 0))
+    (part,) = DatasetFolder(data).parts(Device("v100", "", 0, tool="ansor"))
     rewritten(part.path, header, arrays)
     with pytest.raises(RecordFormatError, match=message):
         LoggedPrograms.read(part.path, part.task)
