@@ -101,6 +101,7 @@ def test_a_killed_run_goes_on() -> None:
     ("changed", "message"),
     [
         (["--programs", "0"], "--programs is 0"),
+        (["--programs", "1000000000"], "it must be a whole number from 1 to 100000"),
         (["--again", "2"], "--again is 2"),
         (["--seed", "-1"], "--seed is -1"),
         (["--budget", "long"], "--budget is 'long'"),

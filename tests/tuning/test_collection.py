@@ -366,6 +366,7 @@ def test_a_broken_part_of_another_device_costs_what_would_be_shared(run: Run) ->
     ("options", "message"),
     [
         ({"programs": 0}, "programs is 0"),
+        ({"programs": 10**9}, "programs is 1000000000; it must be at most 100000"),
         ({"again": 1.5}, "again is 1.5"),
         ({"again": float("nan")}, "again is nan"),
         ({"budget_s": -1.0}, "budget_s is -1"),

@@ -116,8 +116,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Before the work that comes before the first measurement."""
-    if arguments.programs < 1:
-        raise UsageError(f"--programs is {arguments.programs}; it must be at least 1")
+    from tilewright.tuning.collection import MOST_PROGRAMS
+
+    if not 1 <= arguments.programs <= MOST_PROGRAMS:
+        raise UsageError(f"--programs is {arguments.programs}; it must be a whole number from 1 to {MOST_PROGRAMS}")
     if not 0 <= arguments.again <= 1:
         raise UsageError(f"--again is {arguments.again}; it must be a share of the programs, from 0 to 1")
     if arguments.seed < 0:

@@ -29,6 +29,8 @@ from tilewright.tuning.task_scheduler import WeightedTask, deployed_context
 
 MEASURING = MeasureOptions(contender_factor=math.inf, hopeless_factor=5.0)
 """Every output is checked, not only those of programs that could be the best, and fewer are timed but once."""
+MOST_PROGRAMS = 100_000
+"""Of a task. What they are drawn from takes memory in proportion, also where the space has fewer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +111,8 @@ def collect(
     What was measured is written even if this is interrupted. `processor` is the name of the device's, by default of the
     one that is here.
     """
-    whole_number("programs", programs, least=1)
+    if whole_number("programs", programs, least=1) > MOST_PROGRAMS:
+        raise UsageError(f"programs is {programs}; it must be at most {MOST_PROGRAMS}")
     if not 0 <= again <= 1:
         raise UsageError(f"again is {again}; it must be a share of the programs, from 0 to 1")
     limit_s = math.inf if budget_s is None else seconds("budget_s", budget_s)
