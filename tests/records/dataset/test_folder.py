@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from tilewright.cost_model import AnalyticalModel
 from tilewright.errors import RecordFormatError, UsageError
 from tilewright.features import StatementEncoder
 from tilewright.records.dataset import DatasetFolder, Device, NetworkTasks, import_logs, read_folder
+from tilewright.records.dataset.files import read_arrays, write_arrays
 from tilewright.records.dataset.summary import summarize
 from tilewright.target import Target
 from tilewright.te import Task, names_in, renamed
@@ -282,3 +284,14 @@ def test_a_number_of_a_core_that_its_processor_begins_with_by_now_is_still_read(
     path.write_text(json.dumps(json.loads(path.read_text()) | {"target": target}))
     assert len(read_folder(tmp_path)) == 48
     assert DatasetFolder(tmp_path).add_device(HASWELL).target == target
+
+
+@pytest.mark.parametrize("arguments", [["nowhere", [2]], ["i", [10**30]]])
+def test_a_part_whose_steps_cannot_be_applied_costs_itself_alone(arguments: list[Any], tmp_path: Path) -> None:
+    path = write_sample(tmp_path).part(HASWELL, GEMM, "warm").path
+    header, arrays = read_arrays(path, "programs")
+    for sketch in header["sketches"]:
+        sketch["steps"].insert(0, {"step": "split", "stage": GEMM.outputs[0].name, "arguments": arguments})
+    write_arrays(path, "programs", header, arrays)
+    with pytest.warns(UserWarning, match=f"left out: .*{path.name}: the steps of Sketch.* cannot be applied"):
+        assert len(read_folder(tmp_path)) == 36
