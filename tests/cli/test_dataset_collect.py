@@ -101,9 +101,11 @@ def test_a_killed_run_goes_on() -> None:
     ("changed", "message"),
     [
         (["--programs", "0"], "--programs is 0"),
+        (["--programs", "1000000000"], "it must be a whole number from 1 to 100000"),
         (["--again", "2"], "--again is 2"),
         (["--seed", "-1"], "--seed is -1"),
         (["--budget", "long"], "--budget is 'long'"),
+        (["--budget", "0.0s"], "--budget is '0.0s'; it must be above 0"),
         (["--context", "tepid"], "the context is 'tepid'"),
         (["--device", "a b"], "the device is called 'a b'"),
         (["--threads", "0"], "--threads"),
@@ -131,6 +133,13 @@ def test_two_networks_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "other").mkdir()
     assert main([*COMMAND[:3], write_tiny_model(tmp_path / "other"), "-o", "data"]) == 2
     assert "two of the networks are called tiny" in capsys.readouterr().err
+
+
+def test_a_network_and_a_workload_in_two_spellings_are_one(capsys: pytest.CaptureFixture[str]) -> None:
+    twice = ["./tiny.onnx", "tiny.onnx", "gmm:16x16x16", "gmm:016x16x16", "--programs", "1", "--threads", "1"]
+    assert main([*COMMAND[:2], *twice, "-o", "data"]) == 0
+    assert f"collecting {NUM_TASKS + 1} tasks of 2 networks and workloads" in capsys.readouterr().err
+    assert [network.name for network in DatasetFolder("data").networks()] == ["gmm:16x16x16", "tiny"]
 
 
 def test_two_collectors_do_not_meet(capsys: pytest.CaptureFixture[str]) -> None:

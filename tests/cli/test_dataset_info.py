@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +58,8 @@ def test_a_dataset_among_its_logs_is_none_of_them(capsys: pytest.CaptureFixture[
         (["none.json", "--device", "x"], "there is no such file"),
         (["empty", "--device", "x"], "has no file that ends in"),
         (["a.json", "--device", "../x"], "a name has up to 64"),
+        (["", "--device", "x"], "LOG is empty"),
+        (["a.json", "--device", ""], "a name has up to 64"),
     ],
 )
 def test_wrong_usage_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,3 +137,89 @@ def test_info_of_an_empty_dataset_and_of_none(capsys: pytest.CaptureFixture[str]
     assert main(["dataset", "info", "data"]) == 0
     assert "no devices" in capsys.readouterr().out
     assert main(["dataset", "info", "none"]) == 2
+
+
+def test_a_log_that_is_given_twice_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("logs").mkdir()
+    Path("logs/a.JSON").write_text(ansor_line([4]) + "\n")
+    Path("logs/b.json").symlink_to("a.JSON")
+    assert import_("logs", "./logs/a.JSON", "logs/b.json", "--device", "v100") == 0
+    assert "records: 1 of 1 workloads" in capsys.readouterr().out
+
+
+def test_links_to_folders_are_named_and_not_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("logs/inside", "elsewhere"):
+        Path(name).mkdir(parents=True)
+        Path(name, "a.json").write_text(ansor_line([len(name)]) + "\n")
+    Path("logs/circle").symlink_to("..")
+    Path("logs/inside/link").symlink_to("../../elsewhere")
+    Path("logs/loop.json").symlink_to("loop.json")
+    assert import_("logs", "--device", "v100") == 0
+    out, err = capsys.readouterr()
+    assert "records: 1 of 1 workloads" in out
+    assert "left out: logs/circle is a link to a folder" in err
+    assert "left out: logs/inside/link is a link to a folder" in err
+
+
+def test_what_must_not_be_read_is_said_before_anything_is_imported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("logs/inside").mkdir(parents=True)
+    Path("logs/a.json").write_text(ansor_line([4]) + "\n")
+    Path("logs/b.json").write_text(ansor_line([8]) + "\n")
+    access, scandir = os.access, os.scandir
+
+    def list_(path: str) -> Any:
+        if path.endswith("inside"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "b.json" and access(path, mode))
+    assert import_("logs", "--device", "v100") == 2
+    assert "LOG is 'logs/b.json', which must not be read" in capsys.readouterr().err
+    monkeypatch.setattr(os, "scandir", list_)
+    assert import_("logs", "--device", "v100") == 2
+    assert "its folder 'logs/inside' must not be read (Permission denied)" in capsys.readouterr().err
+    assert not Path("data").exists()
+
+
+def test_a_dataset_may_be_in_a_folder_that_must_not_be_written_to(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("a.json").write_text(ansor_line([4]) + "\n")
+    outer, denied = Path().resolve(), [Path().resolve()]
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).resolve() not in denied and access(path, mode))
+    assert import_("a.json", "--device", "v100") == 2
+    assert f"the folder {outer} must not be written to" in capsys.readouterr().err
+    Path("data").mkdir()  # as one that is mounted there
+    assert import_("a.json", "--device", "v100") == 0
+    denied[0] = outer / "data"
+    assert import_("a.json", "--device", "v100") == 2
+    assert "data must not be written to" in capsys.readouterr().err
+
+
+def test_a_name_with_an_end_of_a_line_stays_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a\nb 100%.json").write_text("what\n" + ansor_line([4]) + "\n")
+    assert import_("a\nb 100%.json", "--device", "v100") == 0
+    out, err = capsys.readouterr()
+    assert "  a\\nb 100%.json:1: not a record" in out
+    assert "1 broken lines  a\\nb 100%.json\n" in err
+
+
+def test_files_that_are_replaced_while_info_looks_are_no_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sample(Path("data"))
+    Path("data/tasks/.new.json").write_text("{}")
+    is_file = Path.is_file
+
+    def replaced(path: Path) -> bool:
+        found = is_file(path)
+        if path.name == ".new.json":
+            path.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Path, "is_file", replaced)
+    assert main(["dataset", "info", "data"]) == 0
+    assert "48 programs" in capsys.readouterr().out

@@ -39,6 +39,11 @@ def test_records_old_and_new_are_read(tmp_path: Path) -> None:
         line([1e-3]).replace("0.001", f"1{400 * '0'}"),
         line([float("nan")]),
         line([-1.0]),
+        line([True]),
+        line([1e-3]).replace("[0.001]", '["0.001"]'),
+        line([1e-3]).replace("[0.001]", '"123"'),
+        line([1e-3]).replace("[0.001]", '{"1": 0.001}'),
+        line([1e-3], error_number=0.5),  # type: ignore[arg-type]
         line([1e-3], error_number=float("inf")),  # type: ignore[arg-type]
         line([1e-3]).replace('[\\"8f2c\\", 64, 64]', "[" * 2000),
     ],

@@ -6,6 +6,7 @@ import gzip
 import json
 import lzma
 import os
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -17,7 +18,8 @@ from tilewright.errors import RecordFormatError, TilewrightError
 from tilewright.records import read_ansor_log
 from tilewright.records.ansor import parse_ansor_line
 from tilewright.records.autotvm import is_autotvm, parse_autotvm_line
-from tilewright.records.foreign_log import BROKEN_LINE, log_lines
+from tilewright.records.foreign_log import BROKEN_LINE, log_lines, parsed
+from tilewright.records.json_line import MAX_LINE_BYTES
 
 STEPS = [
     ["CHW", 3, "local"],
@@ -120,9 +122,18 @@ def test_failures_have_no_latency(result: list[Any]) -> None:
         {"config": {"entity": [["tile_y", "sp"]]}},
         {"config": {"entity": [["tile_y", "sp", {"a": 1}]]}},
         {"config": {"entity": [["tile_y", "sp", 1.5]]}},
+        {"config": {"entity": "abc"}},
+        {"config": {"entity": {"abc": 1}}},
+        {"config": {"entity": ["abc"]}},
         {"result": [[float("nan")], 0, 0, 0]},
         {"result": [[-1.0], 0, 0, 0]},
         {"result": ["what", 0, 0, 0]},
+        {"result": ["123", 0, 0, 0]},
+        {"result": [{"1": 1e-3}, 0, 0, 0]},
+        {"result": [["1e-3"], 0, 0, 0]},
+        {"result": [[True], 0, 0, 0]},
+        {"result": [[1e-3], 0.5, 0, 0]},
+        {"result": [[1e-3], "0", 0, 0]},
         {"result": None},
     ],
 )
@@ -180,3 +191,47 @@ def test_a_compressed_file_that_ends_early_gives_what_comes_before(
 def test_a_folder_is_no_log(tmp_path: Path) -> None:
     with pytest.raises(TilewrightError, match="cannot be used"):
         list(log_lines(tmp_path))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_line_that_is_too_long_is_one_line(pack: Callable[[bytes], bytes], encoding: str, tmp_path: Path) -> None:
+    long = json.dumps(ANSOR | {"v": "x" * (2 * MAX_LINE_BYTES)})
+    comment, blank = "#" + "x" * MAX_LINE_BYTES, " " * (MAX_LINE_BYTES + 100)
+    path = tmp_path / "log"
+    path.write_bytes(pack("\n".join([long, comment, json.dumps(ANSOR), blank, json.dumps(ANSOR)]).encode(encoding)))
+    found = list(log_lines(path))
+    assert [number for number, _ in found] == [1, 3, 4, 5]
+    for number, line in found:
+        if number in (1, 4):
+            with pytest.raises(ValueError, match=f"a line has at most {MAX_LINE_BYTES} bytes"):
+                parsed(line)
+        else:
+            assert parsed(line) == ANSOR
+
+
+def test_a_byte_order_mark_may_stand_before_a_comment_and_where_files_were_joined(tmp_path: Path) -> None:
+    one = f"\ufeff# a comment\r\n\ufeff\r\n\ufeff{json.dumps(ANSOR)}\r\n"
+    path = tmp_path / "log"
+    path.write_text(one + one, encoding="utf-8")
+    assert [number for number, _ in log_lines(path)] == [3, 6]
+    assert len(list(read_ansor_log(path))) == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_line_ends_at_a_line_feed_alone(encoding: str, tmp_path: Path) -> None:
+    names = "separated\u2028by\u0085what\u2029others\x7ftake for an end"
+    path = tmp_path / "log"
+    path.write_bytes((json.dumps(ANSOR | {"v": names}, ensure_ascii=False) + "\n").encode(encoding))
+    assert [record.version for record in read_ansor_log(path)] == [names]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_an_archive_of_logs_says_so(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text(json.dumps(ANSOR) + "\n")
+    with tarfile.open(tmp_path / "logs.tar", mode) as archive:  # type: ignore[call-overload]
+        archive.add(tmp_path / "log.json", "log.json")
+    with pytest.raises(RecordFormatError, match="logs.tar:1: the file is packed by tar, .*; unpack it"):
+        list(log_lines(tmp_path / "logs.tar"))
+    (tmp_path / "log.json").write_text(f"#{'x' * 256}ustar\n{json.dumps(ANSOR)}\n")
+    assert len(list(read_ansor_log(tmp_path / "log.json"))) == 1

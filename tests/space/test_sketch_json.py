@@ -67,6 +67,24 @@ def test_two_knobs_that_are_alike_stay_two() -> None:
     assert again.trace([0, 1]) == sketch.trace([0, 1])
 
 
+def test_sketches_share_the_tables_of_knobs_and_no_knobs() -> None:
+    task = parse("gmm:8x8x8")
+    (stage,) = Schedule(task).active_stages
+    knob = TileKnob("tile", [[2], [4]])
+    sketches = [Sketch(task, (open_split(stage.name, loop.name, Decision(knob)),), OPTIONS) for loop in stage.loops]
+    first, second, *_ = sketches_from_json(sketches_to_json(sketches), task, OPTIONS)
+    assert first.knobs[0] is not second.knobs[0]
+    assert np.shares_memory(first.knobs[0].table, second.knobs[0].table)
+
+
+def nested(depth: int) -> list[Any]:
+    """An empty list in a list in a list ..."""
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
 def change(path: list[Any], value: Any) -> Any:
     _, data = written(parse("gmm:64x64x64"))
     data = copy.deepcopy(data)
@@ -85,6 +103,7 @@ def change(path: list[Any], value: Any) -> Any:
         ({"knobs": 1, "sketches": []}, "knobs must be a list"),
         (change(["knobs", 0], 7), "a knob has a name"),
         (change(["knobs", 0, "kind"], "pickle"), "a kind out of tile"),
+        (change(["knobs", 0, "kind"], ["tile"]), "a kind out of tile"),
         (change(["knobs", 0, "table"], []), "rows of as many numbers"),
         (change(["knobs", 0, "table"], [[1], [1, 2]]), "rows of as many numbers"),
         (change(["knobs", 0, "table"], [[1, 0]]), "got 0"),
@@ -97,6 +116,7 @@ def change(path: list[Any], value: Any) -> Any:
         (change(["sketches", 0, "steps", 0, "step"], "exec"), "unknown step"),
         (change(["sketches", 0, "steps", 0, "arguments"], [{"knob": 0, "columns": [0]}]), "takes 0 arguments"),
         (change(["knobs"], []), "one of 0 knobs"),
+        (change(["sketches", 0, "steps", 0, "arguments"], nested(900)), "nested too deeply"),
     ],
 )
 def test_anything_else_says_what_is_wrong(data: Any, message: str) -> None:

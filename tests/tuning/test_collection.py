@@ -366,10 +366,12 @@ def test_a_broken_part_of_another_device_costs_what_would_be_shared(run: Run) ->
     ("options", "message"),
     [
         ({"programs": 0}, "programs is 0"),
+        ({"programs": 10**9}, "programs is 1000000000; it must be at most 100000"),
         ({"again": 1.5}, "again is 1.5"),
         ({"again": float("nan")}, "again is nan"),
         ({"budget_s": -1.0}, "budget_s is -1"),
         ({"device": "a/b"}, "a name has up to 64 letters"),
+        ({"device": ""}, "a name has up to 64 letters"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str, run: Run) -> None:
@@ -456,3 +458,24 @@ def test_a_device_elsewhere_has_its_own_processor(run: Run) -> None:
     run(workload("small", SMALL), target=Target.parse("cortex-a72"), threads=1, processor="a board")
     run(workload("small", SMALL), threads=1)
     assert [found.processor for found in DatasetFolder(run.folder).devices()] == ["a board", read_machine().processor]
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_an_interrupt_while_programs_are_written_loses_none_and_doubles_none(
+    is_written: bool, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = TaskPrograms.write
+    calls: list[int] = []
+
+    def interrupted(programs: TaskPrograms, *rest: Any) -> None:
+        calls.append(len(programs))
+        if len(calls) > 1 or is_written:
+            write(programs, *rest)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(TaskPrograms, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(workload("small", SMALL))
+    assert calls == [20, 20]
+    assert len(run.programs(SMALL)) == len(set(run.programs(SMALL).candidates())) == 20

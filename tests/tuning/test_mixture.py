@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import pytest
 
 from tilewright import te
+from tilewright.search.enumeration import numbered
 from tilewright.space import Population, SpaceOptions, derive
 from tilewright.target import Target
 from tilewright.te import Task
@@ -53,3 +55,15 @@ def test_a_small_space_gives_all_that_it_has() -> None:
 def test_one_program_is_the_untuned_one() -> None:
     ((_, origin),) = mixture(SKETCHES, 1, (0,))
     assert origin == UNTUNED
+
+
+@pytest.mark.parametrize("workload", ["gmm:2x2x2", "gmm:1x8x16", "gmm:1x4x4", "gmm:1x1x7"])
+@pytest.mark.parametrize("share", [0.3, 0.7, 1.0, 2.0])
+def test_a_small_space_gives_what_is_asked_for_at_once(workload: str, share: float) -> None:
+    sketches = derive(parse(workload), SpaceOptions(TARGET, 2))
+    every = [numbered(sketch, 0, sketch.cardinality) for sketch in sketches]
+    num_legal = sum(int(population.legal(TARGET).sum()) for population in every)
+    num = math.ceil(share * num_legal)
+    found = {candidate for candidate, _ in mixture(sketches, num, (0,))}
+    assert len(found) == min(num, num_legal)
+    assert len(mixture(sketches, num_legal, (0,), found)) == num_legal - len(found)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.cli import fleet, network
@@ -78,7 +80,7 @@ def run(arguments: argparse.Namespace) -> None:
     target, threads = Target.parse(arguments.target), checked_threads(arguments.threads, "--threads")
     context = None if arguments.context is None else Context.parse(arguments.context)
     device = None if arguments.device is None else checked_name(arguments.device)
-    sources = [_source(text, arguments) for text in dict.fromkeys(arguments.sources)]
+    sources = [_source(text, arguments) for text in _distinct(arguments.sources)]
     _check_names(sources)
     _say_tasks(sources, arguments.output)
     display = Display()
@@ -114,8 +116,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Before the work that comes before the first measurement."""
-    if arguments.programs < 1:
-        raise UsageError(f"--programs is {arguments.programs}; it must be at least 1")
+    from tilewright.tuning.collection import MOST_PROGRAMS
+
+    if not 1 <= arguments.programs <= MOST_PROGRAMS:
+        raise UsageError(f"--programs is {arguments.programs}; it must be a whole number from 1 to {MOST_PROGRAMS}")
     if not 0 <= arguments.again <= 1:
         raise UsageError(f"--again is {arguments.again}; it must be a share of the programs, from 0 to 1")
     if arguments.seed < 0:
@@ -124,6 +128,23 @@ def _check(arguments: argparse.Namespace) -> None:
     network.check_place("-o", arguments.output, is_folder=True)
     if arguments.shape and not any(map(network.is_network, arguments.sources)):
         raise UsageError("--shape is for networks, and only workloads are given; leave it out")
+
+
+def _distinct(texts: Sequence[str]) -> list[str]:
+    """Each file and workload once, as it is spelt first."""
+    found: dict[str, str] = {}
+    for text in texts:
+        found.setdefault(_spelling(text), text)
+    return list(found.values())
+
+
+def _spelling(text: str) -> str:
+    """Equal for arguments that name the same file or workload."""
+    from tilewright import workloads
+
+    if network.is_compiled(text):
+        return text
+    return os.path.abspath(text) if network.is_network(text) else workloads.canonical(text)
 
 
 def _source(text: str, arguments: argparse.Namespace) -> TaskSource:

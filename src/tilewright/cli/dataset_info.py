@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from tilewright.cli.table import table
+from tilewright.cli.table import one_line, table
 
 if TYPE_CHECKING:
     from tilewright.records.dataset.summary import DeviceSummary, NetworkSummary, Summary
@@ -48,7 +48,11 @@ def describe(summary: Summary) -> str:
     if summary.networks:
         lines += ["", _networks(summary.networks, [device.name for device in summary.devices])]
     if summary.broken:
-        lines += ["", f"{len(summary.broken)} parts cannot be read:", *(f"  {text}" for text in summary.broken)]
+        lines += [
+            "",
+            f"{len(summary.broken)} parts cannot be read:",
+            *(f"  {one_line(text)}" for text in summary.broken),
+        ]
     return "\n".join(lines)
 
 

@@ -56,7 +56,9 @@ def check_place(option: str, path: str, *, is_folder: bool = False) -> None:
         raise UsageError(f"{option} is empty; name a {'folder' if is_folder else 'file'}")
     if not is_folder and path.endswith(os.sep):
         raise UsageError(f"{option} is {path}, which is the name of a folder; name a file")
-    folder = os.path.dirname(os.path.realpath(path))
+    place = os.path.realpath(path)
+    # A folder that is there is written to, and what it stands in is not, as with one that is mounted.
+    folder = place if is_folder and os.path.isdir(place) else os.path.dirname(place)
     if not os.path.isdir(folder):
         raise UsageError(f"{option} is {path}, but there is no folder {folder}; make it first")
     if not os.access(folder, os.W_OK):

@@ -182,7 +182,10 @@ def parse_time(text: str | None) -> float | None:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
     if found is None:
         raise UsageError(f"--budget is {text!r}; give a number and a unit, such as 90s, 5m or 1h")
-    return float(found[1]) * _UNITS[found[2]]
+    time_s = float(found[1]) * _UNITS[found[2]]
+    if not time_s:
+        raise UsageError(f"--budget is {text!r}; it must be above 0")
+    return time_s
 
 
 class Display:

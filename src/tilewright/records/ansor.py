@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from reprlib import repr as shown
 from typing import Any
 
-from tilewright.records.foreign_log import BROKEN_LINE, LoggedProgram, flattened, line_error, log_lines
+from tilewright.records.foreign_log import (
+    BROKEN_LINE,
+    LoggedProgram,
+    costs_s,
+    error_number,
+    flattened,
+    line_error,
+    log_lines,
+    parsed,
+)
 
 NAME = "the auto-scheduler"
 _NO_COST_S = 1e9  # failed runs are written with 1e10 seconds
@@ -63,7 +72,7 @@ def read_ansor_log(path: str | os.PathLike[str]) -> Iterator[AnsorRecord]:
     """The records of a log, which may be compressed; lines that are empty or begin with # are left out."""
     for number, line in log_lines(path):
         try:
-            yield parse_ansor_line(json.loads(line))
+            yield parse_ansor_line(parsed(line))
         except BROKEN_LINE as error:
             raise line_error(path, number, NAME, error) from error
 
@@ -72,15 +81,15 @@ def parse_ansor_line(data: Any) -> AnsorRecord:
     """The record in the JSON of a line; one of BROKEN_LINE is raised if it has another form."""
     task, (_, steps) = data["i"]
     costs, error, _, time = data["r"][:4]
-    error_number = int(error)
+    failure = error_number(error)
     key = json.loads(task[0])
     return AnsorRecord(
         workload_key=tuple(key) if isinstance(key, list) else (key,),
         target=str(task[1]),
         steps=tuple(map(_step, steps)),
         # What a failure has in the place of costs means nothing: 1e10, infinity, none at all.
-        costs_s=() if error_number else tuple(map(_seconds, costs)),
-        error_number=error_number,
+        costs_s=() if failure else costs_s(costs),
+        error_number=failure,
         time=_seconds(time),
         version=str(data["v"]),
     )

@@ -10,9 +10,10 @@ The kinds are sp (a split), re (an order), an (annotations) and ot (any other va
 from __future__ import annotations
 
 import json
+from reprlib import repr as shown
 from typing import Any
 
-from tilewright.records.foreign_log import LoggedProgram, flattened
+from tilewright.records.foreign_log import LoggedProgram, costs_s, error_number, flattened
 
 _NO_COST_S = 1e8  # failed runs are written with 1e9 or 1e10 seconds
 _PARTS_OF_OLD = 6  # of the input of a line of version 0.1
@@ -33,15 +34,18 @@ def parse_autotvm_line(data: Any) -> LoggedProgram:
     else:
         target, template, arguments = data["input"][:3]
         result, knobs = data["result"], data["config"]["entity"]
-    costs, error_number = result[:2]
+    costs, error = result[:2]
+    failure = error_number(error)
+    if not isinstance(knobs, list) or not all(isinstance(knob, list) for knob in knobs):
+        raise TypeError(f"a configuration is a list of knobs, each a list, got {shown(knobs)}")
     found = [_primitive(*knob) for knob in knobs]
     return LoggedProgram(
         workload=json.dumps([str(template), arguments], allow_nan=False),
         target=str(target),
         form=tuple((kind, words, len(numbers)) for kind, words, numbers in found),
         numbers=tuple(number for _, _, numbers in found for number in numbers),
-        latency_s=_latency_s(costs, int(error_number)),
-        error_number=int(error_number),
+        latency_s=_latency_s(costs, failure),
+        error_number=failure,
     )
 
 
@@ -59,13 +63,11 @@ def _in_words(value: Any) -> Any:
     return str(value) if value is None or isinstance(value, float) else value
 
 
-def _latency_s(costs: list[float], error_number: int) -> float | None:
+def _latency_s(costs: object, failure: int) -> float | None:
     """The mean cost, as the tool reckons; None if the program failed."""
-    if error_number != 0:  # whatever stands in the place of costs: 1e9, infinity, none at all
+    if failure:  # whatever stands in the place of costs: 1e9, infinity, none at all
         return None
-    times_s = [float(cost) for cost in costs]
-    if any(not 0 <= time_s < float("inf") for time_s in times_s):
-        raise ValueError(f"a cost is a number of seconds, got {times_s}")
+    times_s = costs_s(costs)
     if not times_s or max(times_s) >= _NO_COST_S:
         return None
     return sum(times_s) / len(times_s)

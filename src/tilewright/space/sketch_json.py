@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import fields, replace
 from reprlib import repr as shown
 from typing import Any
@@ -48,7 +49,25 @@ def sketches_from_json(data: object, task: Task, options: SpaceOptions) -> list[
     if not isinstance(data, Mapping):
         raise ScheduleError(f"sketches are an object with knobs and sketches, got {shown(data)}")
     written = [_checked_knob(knob) for knob in _list_of(data, "knobs")]
-    return [_sketch_from_json(sketch, written, task, options) for sketch in _list_of(data, "sketches")]
+    try:
+        return [_sketch_from_json(sketch, _OwnKnobs(written), task, options) for sketch in _list_of(data, "sketches")]
+    except RecursionError:
+        raise ScheduleError("the steps of a sketch are lists of arguments, and these are nested too deeply") from None
+
+
+class _OwnKnobs:
+    """The knobs of one sketch, each made when a decision names it; their tables are those that are written."""
+
+    def __init__(self, written: Sequence[Knob]) -> None:
+        self._written = written
+        self._made: dict[int, Knob] = {}
+
+    def at(self, place: object) -> Knob:
+        if type(place) is not int or not 0 <= place < len(self._written):
+            raise ScheduleError(f"a decision names one of {len(self._written)} knobs, got {shown(place)}")
+        if place not in self._made:
+            self._made[place] = copy(self._written[place])
+        return self._made[place]
 
 
 def _places_of(sketch: Sketch, knobs: dict[tuple[object, ...], Knob]) -> dict[Knob, int]:
@@ -85,11 +104,11 @@ def _list_of(data: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _checked_knob(data: object) -> Knob:
-    if not isinstance(data, dict) or not isinstance(data.get("name"), str) or data.get("kind") not in _KINDS:
+    name, kind = (data.get("name"), data.get("kind")) if isinstance(data, dict) else (None, None)
+    if not isinstance(data, dict) or not isinstance(name, str) or not isinstance(kind, str) or kind not in _KINDS:
         raise ScheduleError(f"a knob has a name, and a kind out of {', '.join(_KINDS)}, got {shown(data)}")
-    kind = _KINDS[data["kind"]]
-    least = 1 if kind is TileKnob else 0
-    return kind(data["name"], _checked_table(data.get("table"), data["name"], least))
+    least = 1 if _KINDS[kind] is TileKnob else 0
+    return _KINDS[kind](name, _checked_table(data.get("table"), name, least))
 
 
 def _checked_table(table: object, name: str, least: int) -> list[list[int]]:
@@ -106,17 +125,16 @@ def _checked_table(table: object, name: str, least: int) -> list[list[int]]:
     return rows
 
 
-def _sketch_from_json(data: object, written: Sequence[Knob], task: Task, options: SpaceOptions) -> Sketch:
+def _sketch_from_json(data: object, knobs: _OwnKnobs, task: Task, options: SpaceOptions) -> Sketch:
     if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
         raise ScheduleError(f"a sketch has a name and steps, got {shown(data)}")
     steps = _list_of(data, "steps")
     if len(steps) > MAX_STEPS:
         raise ScheduleError(f"a sketch has at most {MAX_STEPS} steps, got {len(steps)}")
-    knobs = [type(knob)(knob.name, knob.table) for knob in written]
     return Sketch(task, tuple(_step_from_json(step, knobs) for step in steps), options, data["name"])
 
 
-def _step_from_json(data: object, knobs: Sequence[Knob]) -> Step:
+def _step_from_json(data: object, knobs: _OwnKnobs) -> Step:
     """The step as any number would make it, and then the decisions in the places of their numbers."""
     if not isinstance(data, dict) or not isinstance(data.get("arguments"), list):
         raise ScheduleError(f"a step is an object with step, stage and arguments, got {shown(data)}")
@@ -136,19 +154,17 @@ def _decided(argument: Any) -> Any:
     return 1 if isinstance(argument, dict) else argument
 
 
-def _opened(argument: Any, knobs: Sequence[Knob]) -> Any:
+def _opened(argument: Any, knobs: _OwnKnobs) -> Any:
     if isinstance(argument, list):
         return tuple(_opened(part, knobs) for part in argument)
     return _decision(argument, knobs) if isinstance(argument, dict) else argument
 
 
-def _decision(data: Mapping[str, Any], knobs: Sequence[Knob]) -> Decision:
-    place, columns = data.get("knob"), data.get("columns")
-    if type(place) is not int or not 0 <= place < len(knobs):
-        raise ScheduleError(f"a decision names one of {len(knobs)} knobs, got {shown(place)}")
-    width = knobs[place].table.shape[1]
+def _decision(data: Mapping[str, Any], knobs: _OwnKnobs) -> Decision:
+    knob, columns = knobs.at(data.get("knob")), data.get("columns")
+    width = knob.table.shape[1]
     is_known = isinstance(columns, list) and columns and all(type(c) is int and 0 <= c < width for c in columns)
     if not is_known:
         raise ScheduleError(f"a decision is the product of some of {width} columns, got {shown(columns)}")
     assert isinstance(columns, list)
-    return Decision(knobs[place], tuple(columns))
+    return Decision(knob, tuple(columns))

@@ -15,7 +15,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from tilewright.arguments import seconds, whole_number
@@ -30,6 +29,8 @@ from tilewright.tuning.task_scheduler import WeightedTask, deployed_context
 
 MEASURING = MeasureOptions(contender_factor=math.inf, hopeless_factor=5.0)
 """Every output is checked, not only those of programs that could be the best, and fewer are timed but once."""
+MOST_PROGRAMS = 100_000
+"""Of a task. What they are drawn from takes memory in proportion, also where the space has fewer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +111,8 @@ def collect(
     What was measured is written even if this is interrupted. `processor` is the name of the device's, by default of the
     one that is here.
     """
-    whole_number("programs", programs, least=1)
+    if whole_number("programs", programs, least=1) > MOST_PROGRAMS:
+        raise UsageError(f"programs is {programs}; it must be at most {MOST_PROGRAMS}")
     if not 0 <= again <= 1:
         raise UsageError(f"again is {again}; it must be a share of the programs, from 0 to 1")
     limit_s = math.inf if budget_s is None else seconds("budget_s", budget_s)
@@ -125,7 +127,7 @@ def collect(
 def _device(folder: DatasetFolder, name: str | None, target: Target, threads: int, processor: str | None) -> Device:
     """What is measured on, as the folder knows it."""
     called = read_machine().processor if processor is None else processor
-    wanted = Device(name or f"{target.cpu}-{threads}t", str(target), threads, called)
+    wanted = Device(f"{target.cpu}-{threads}t" if name is None else name, str(target), threads, called)
     found = folder.add_device(wanted, is_named=name is not None)
     if name is not None and found.name != name:
         raise UsageError(
@@ -273,8 +275,7 @@ def _contexts(
     if context is None:
         for known in sorted(_measured_devices(folder), key=lambda known: known != device):
             for part in folder.parts(known):
-                with suppress(UsageError):  # such as a copy of the file, which somebody has called otherwise
-                    found.setdefault(part.task, Context.parse(part.context))
+                found.setdefault(part.task, Context.parse(part.context))
     for source in sources:
         for weighted in source.tasks:
             wanted = source.context if context is None else context

@@ -57,6 +57,7 @@ class _Mixture:
         self._search.seen.update(seen)
         self._rng = self._search.rng
         self._found: list[Choice] = []
+        self._not_drawn: list[Candidate] = []
 
     def draw(self, num: int) -> list[Choice]:
         counts = {origin: round(share * num) for origin, share in SHARES.items()}
@@ -69,6 +70,8 @@ class _Mixture:
             if len(self._found) >= num:
                 break
             self._take(self._random(num), "random", num - len(self._found))
+        self._search.seen.difference_update(self._not_drawn)  # a small space may have nothing else
+        self._take(self._not_drawn, "evolved", num - len(self._found))
         chosen = self._found[:num]
         return [chosen[place] for place in self._rng.permutation(len(chosen))]
 
@@ -88,6 +91,7 @@ class _Mixture:
         self._found += [(candidate, "liked") for candidate in ranked[:num_liked]]
         others = self._shuffled(ranked[num_liked:])
         self._found += [(candidate, "evolved") for candidate in others[:num_evolved]]
+        self._not_drawn = others[num_evolved:]
 
     def _mutants(self, num: int) -> list[Candidate]:
         liked = [candidate for candidate, origin in self._found if origin == "liked"]

@@ -152,23 +152,21 @@ class TaskCollection:
         return Batch(self.task, traces, self._context, self.programs.best_latency_s, turns)
 
     def save(self) -> None:
-        """Write what was measured since."""
+        """Write what was measured since. An interrupt meanwhile leaves it to be written the next time."""
         if not (self._new or self._new_again or self._new_faster or self._compared):
             return
         candidates, origins, measurements = zip(*self._new, strict=True) if self._new else ((), (), ())
-        self.programs = self.programs.with_measured(candidates, origins, measurements).with_again(
+        programs = self.programs.with_measured(candidates, origins, measurements).with_again(
             [number for number, _ in self._new_again], [latency_s for _, latency_s in self._new_again]
         )
         if self._new_faster:
-            self.programs = self.programs.with_faster(*map(list, zip(*self._new_faster, strict=True)))
+            programs = programs.with_faster(*map(list, zip(*self._new_faster, strict=True)))
         if self._compared:
-            self.programs = self.programs.with_compared(
-                list(self._compared), list(self._compared.values()), self._keeps_level
-            )
-        self._new, self._compared = [], {}
+            programs = programs.with_compared(list(self._compared), list(self._compared.values()), self._keeps_level)
+        programs.write(self._part.path, self.task, str(self._context))
+        self.programs, self._new, self._compared = programs, [], {}
         self._new_again.clear()
         self._new_faster.clear()
-        self.programs.write(self._part.path, self.task, str(self._context))
 
     def forget(self) -> None:
         """Let go of the space, which no more programs are drawn from."""

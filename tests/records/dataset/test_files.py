@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tilewright.errors import RecordFormatError, TilewrightError
+from tilewright.records.dataset import files
 from tilewright.records.dataset.files import FORMAT, read_arrays, read_json, write_arrays, write_json
 
 ARRAYS: dict[str, NDArray[Any]] = {
@@ -200,3 +201,22 @@ def test_an_interrupt_leaves_the_old_file_and_nothing_beside_it(
         write_json(path, "k", {"x": 2})
     assert read_json(path, "k")["x"] == 1
     assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_a_header_that_is_too_large_is_not_parsed(tmp_path: Path) -> None:
+    text = b'{"format":[' + b"[]," * (11 << 20)  # some 700 MB of lists
+    path = tmp_path / "a.npz"
+    path.write_bytes(npz(zipfile.ZIP_DEFLATED, header=npy(np.frombuffer(text, np.uint8))))
+    with pytest.raises(RecordFormatError, match=f"it holds {len(text)} bytes, and at most {1 << 25} are read"):
+        read_arrays(path, "log")
+
+
+@pytest.mark.parametrize("limit", ["_MAX_HEADER_BYTES", "_MAX_ARRAY_BYTES"])
+def test_what_could_not_be_read_is_not_written(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.npz"
+    write_arrays(path, "log", {}, {"numbers": np.zeros(8)})
+    before = path.read_bytes()
+    monkeypatch.setattr(files, limit, 100)
+    with pytest.raises(TilewrightError, match="larger than what is read; put fewer programs"):
+        write_arrays(path, "log", {"more": "x" * 100}, {"numbers": np.zeros(8)})
+    assert path.read_bytes() == before

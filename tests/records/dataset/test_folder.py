@@ -9,15 +9,18 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.records.dataset.samples import ARM, GEMM, HASWELL, SMALL, some_programs, write_sample
+from tests.records.dataset.test_importing import ansor_line
 from tilewright.cost_model import AnalyticalModel
 from tilewright.errors import RecordFormatError, UsageError
 from tilewright.features import StatementEncoder
-from tilewright.records.dataset import DatasetFolder, Device, NetworkTasks, read_folder
+from tilewright.records.dataset import DatasetFolder, Device, NetworkTasks, import_logs, read_folder
+from tilewright.records.dataset.files import read_arrays, write_arrays
 from tilewright.records.dataset.summary import summarize
 from tilewright.target import Target
 from tilewright.te import Task, names_in, renamed
@@ -237,3 +240,58 @@ def test_unknown_files_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "devices" / "README").write_text("mine")
     assert len(folder.parts(ARM)) == 2
     assert len(folder.devices()) == 2
+
+
+@pytest.mark.parametrize("copy", [".warm.old.", ".log."])
+def test_a_copy_of_a_part_that_is_called_otherwise_does_not_count_twice(copy: str, tmp_path: Path) -> None:
+    folder = write_sample(tmp_path)
+    path = folder.part(HASWELL, GEMM, "warm").path
+    path.with_name(path.name.replace(".warm.", copy)).write_bytes(path.read_bytes())
+    assert len(read_folder(tmp_path)) == 48
+    assert summarize(tmp_path).num_programs == 48
+
+
+def test_a_copy_of_programs_of_a_log_does_not_count_twice(tmp_path: Path) -> None:
+    folder = DatasetFolder.create(tmp_path / "data")
+    (tmp_path / "log.json").write_text(ansor_line([4]))
+    device = import_logs([tmp_path / "log.json"], folder, "v100").device
+    assert device is not None
+    (part,) = folder.parts(device)
+    for copy in (".log.old.", ".warm."):
+        part.path.with_name(part.path.name.replace(".log.", copy)).write_bytes(part.path.read_bytes())
+    assert len(read_folder(folder.path)) == 1
+    assert summarize(folder.path).num_programs == 1
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_device_that_cannot_be_read_may_be_the_one_that_is_added(is_named: bool, tmp_path: Path) -> None:
+    folder = write_sample(tmp_path)
+    path = tmp_path / "devices" / HASWELL.name / "device.json"
+    path.write_text("{")
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(RecordFormatError, match="device.json: it is not"):
+        folder.add_device(HASWELL, is_named)
+    with pytest.warns(UserWarning, match="left out"):
+        assert folder.add_device(ARM) == ARM
+    assert len(list(path.parent.parent.iterdir())) == 2
+
+
+def test_a_number_of_a_core_that_its_processor_begins_with_by_now_is_still_read(tmp_path: Path) -> None:
+    write_sample(tmp_path)
+    path = tmp_path / "devices" / HASWELL.name / "device.json"
+    core = Target.parse(HASWELL.target).core
+    target = f"{HASWELL.target} -core=clock_hz:3.1e9,mad_latency:{core.mad_latency:g}"
+    assert str(Target.parse(target)) != target
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"target": target}))
+    assert len(read_folder(tmp_path)) == 48
+    assert DatasetFolder(tmp_path).add_device(HASWELL).target == target
+
+
+@pytest.mark.parametrize("arguments", [["nowhere", [2]], ["i", [10**30]]])
+def test_a_part_whose_steps_cannot_be_applied_costs_itself_alone(arguments: list[Any], tmp_path: Path) -> None:
+    path = write_sample(tmp_path).part(HASWELL, GEMM, "warm").path
+    header, arrays = read_arrays(path, "programs")
+    for sketch in header["sketches"]:
+        sketch["steps"].insert(0, {"step": "split", "stage": GEMM.outputs[0].name, "arguments": arguments})
+    write_arrays(path, "programs", header, arrays)
+    with pytest.warns(UserWarning, match=f"left out: .*{path.name}: the steps of Sketch.* cannot be applied"):
+        assert len(read_folder(tmp_path)) == 36

@@ -265,6 +265,11 @@ def rewritten(path: Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]
         ({"forms": []}, {}, "a number for each of 0 forms"),
         ({"num_programs": [-2]}, {}, "num_programs has a number"),
         ({"num_programs": [10**6]}, {}, "numbers has"),
+        (
+            {"num_programs": [0]},
+            {name: np.zeros(0, kind) for name, kind in (("numbers", "i2"), ("latencies_s", "f4"), ("errors", "i2"))},
+            "num_programs has a number for each of 1 forms, from 1",
+        ),
         ({}, {"numbers": np.zeros(3, np.int64)}, "numbers has 22 numbers, got int64"),
         ({}, {"numbers": np.zeros(22)}, "numbers has 22 numbers, got float64"),
         ({}, {"latencies_s": np.array([0.0, 1.0], np.float32)}, "got 0.0"),
@@ -277,7 +282,7 @@ def test_a_file_that_holds_something_else_is_refused(
     header: dict[str, Any], arrays: dict[str, NDArray[Any]], message: str, data: Path
 ) -> None:
     imported(data, "v100", ansor_line([2, 4]), ansor_line([8, 4]))
-    (part,) = DatasetFolder(data).parts(Device("v100", "", 0))
+    (part,) = DatasetFolder(data).parts(Device("v100", "", 0, tool="ansor"))
     rewritten(part.path, header, arrays)
     with pytest.raises(RecordFormatError, match=message):
         LoggedPrograms.read(part.path, part.task)

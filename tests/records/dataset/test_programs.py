@@ -92,6 +92,7 @@ def times(value: float, program: int = 0, turn: int = 0) -> np.ndarray:
         ({}, {"programs": column(2, len(STATUSES))}, "status of a program"),
         ({}, {"rows": np.zeros((11, 4), np.int32)}, "rows has a row of numbers for each program"),
         ({}, {"rows": np.zeros((12, 1), np.int32)}, "a choice for each of 4 knobs, got 1"),
+        ({}, {"rows": np.zeros((12, 5), np.int32)}, "a choice for each of 4 knobs at most, got 5"),
         ({}, {"rows": np.full((12, 4), 10**6, np.int32)}, "got 1000000"),
         ({}, {"rows": np.full((12, 4), -1, np.int32)}, "got -1"),
         ({}, {"latencies_s": times(0.0)}, "got 0.0"),

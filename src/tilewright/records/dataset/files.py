@@ -32,6 +32,7 @@ _MEMBER = ".npy"
 
 # More than any dataset has; what claims to be larger is not read.
 _MAX_JSON_BYTES = 1 << 24
+_MAX_HEADER_BYTES = 1 << 25  # as JSON takes twenty times as much memory when it is read
 _MAX_ARRAY_BYTES = 1 << 29
 
 
@@ -53,6 +54,8 @@ def write_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mappi
     """Put a .npz with a header in its place. The same content gives the same bytes."""
     text = json.dumps(_stamped(kind) | dict(header), allow_nan=False, separators=(",", ":"))
     members = {_HEADER: np.frombuffer(text.encode(), np.uint8), **arrays}
+    if len(text) > _MAX_HEADER_BYTES or sum(array.nbytes for array in members.values()) > _MAX_ARRAY_BYTES - 2**20:
+        raise TilewrightError(f"{path}: it would be larger than what is read; put fewer programs into the dataset")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, array in members.items():
@@ -68,7 +71,9 @@ def read_arrays(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArra
     """The header and the arrays that `write_arrays` wrote; RecordFormatError says what is wrong with another file."""
     try:
         members = read_members(_read(path, _MAX_ARRAY_BYTES), _MAX_ARRAY_BYTES)
-        header = json.loads(members.pop(_HEADER).tobytes())
+        text = members.pop(_HEADER)
+        _check_size(path, text.nbytes, _MAX_HEADER_BYTES)
+        header = json.loads(text.tobytes())
     except KeyError:
         raise broken(path, "it has no header") from None
     except NOT_ARRAYS as error:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tilewright.errors import ExpressionError, RecordFormatError, UsageError
+from tilewright.measure import Context
 from tilewright.records.dataset.device import FILE_NAME, Device, checked_name
 from tilewright.records.dataset.files import broken, folder_error, read_json, write_json
 from tilewright.records.dataset.logged import CONTEXT as LOG_CONTEXT
@@ -162,6 +163,7 @@ class DatasetFolder:
             return known
         base, number = checked_name(device.name), 1
         while (self._device_folder(device) / FILE_NAME).exists():
+            Device.read(self._device_folder(device))  # a broken one may be this very device
             if is_named:
                 raise UsageError(
                     f"the device is to be called {base}, and {self._device_folder(device)} is another one; give it "
@@ -188,7 +190,8 @@ class DatasetFolder:
     def parts(self, device: Device) -> list[Part]:
         """The programs that the dataset has of a device."""
         paths = sorted(self._device_folder(device).glob("*.npz"))
-        return [Part(found[1], found[2], path) for path in paths if (found := _PART.fullmatch(path.name))]
+        found = [Part(name[1], name[2], path) for path in paths if (name := _PART.fullmatch(path.name))]
+        return [part for part in found if _is_context(part.context, device)]
 
     def programs(self, device: Device, part: Part) -> TaskPrograms:
         """The programs of a part."""
@@ -220,6 +223,17 @@ def _is_ours(folder: Path) -> bool:
     # A process that was killed here may have left the beginning of the file; another may have written it just now.
     names = {name for name in os.listdir(folder) if not name.startswith(f".{_FILE}.")}
     return not names or _FILE in names or (names <= _FOLDERS and any((folder / "devices").glob(f"*/{FILE_NAME}")))
+
+
+def _is_context(text: str, device: Device) -> bool:
+    """Whether a file is called after a context; a copy that somebody has called otherwise would count twice."""
+    if device.tool:
+        return text == LOG_CONTEXT
+    try:
+        Context.parse(text)
+    except UsageError:
+        return False
+    return True
 
 
 def _network(path: Path) -> NetworkTasks | None:

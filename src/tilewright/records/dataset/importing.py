@@ -19,7 +19,7 @@ from tilewright.records.autotvm import is_autotvm, parse_autotvm_line
 from tilewright.records.dataset.device import Device
 from tilewright.records.dataset.folder import DatasetFolder
 from tilewright.records.dataset.logged import LEAST_S, MAX_PRIMITIVES, MOST_S, Form, LoggedForm
-from tilewright.records.foreign_log import BROKEN_LINE, LoggedProgram, line_error, log_lines
+from tilewright.records.foreign_log import BROKEN_LINE, LoggedProgram, line_error, log_lines, parsed
 
 ANSOR, AUTOTVM = "ansor", "autotvm"
 _MAX_BUFFERED = 1 << 25  # numbers, of 8 bytes; then they are written
@@ -168,7 +168,7 @@ class _Rows:
 
 def _parse(line: bytes) -> tuple[str, LoggedProgram]:
     """The tool that wrote a line, and its program; one of BROKEN_LINE where neither did."""
-    data = json.loads(line)
+    data = parsed(line)
     if is_autotvm(data):
         tool, program = AUTOTVM, parse_autotvm_line(data)
     else:

@@ -112,8 +112,8 @@ class LoggedPrograms:
             raise broken(path, f"it should be of the workload {workload}, and is of {shown(header.get('task'))}")
         forms = [_form(path, form) for form in _list(path, header, "forms")]
         counts = _list(path, header, "num_programs")
-        if len(counts) != len(forms) or not all(type(count) is int and 0 <= count < 2**31 for count in counts):
-            raise broken(path, f"num_programs has a number for each of {len(forms)} forms, got {shown(counts)}")
+        if len(counts) != len(forms) or not all(type(count) is int and 1 <= count < 2**31 for count in counts):
+            raise broken(path, f"num_programs has a number for each of {len(forms)} forms, from 1, got {shown(counts)}")
         widths = [sum(count for _, _, count in form) for form in forms]
         numbers = _checked(path, arrays, "numbers", "i", sum(n * w for n, w in zip(counts, widths, strict=True)))
         times = _checked(path, arrays, "latencies_s", "f", sum(counts)).astype(np.float64)

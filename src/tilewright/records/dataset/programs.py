@@ -288,6 +288,9 @@ def _check_range(path: Path, name: str, column: NDArray[Any], limit: int) -> Non
 
 def _check_rows(path: Path, programs: TaskPrograms) -> None:
     """Each choice is one of its knob's."""
+    most = max((len(sketch.knobs) for sketch in programs.sketches), default=0)
+    if programs.rows.shape[1] > most:
+        raise broken(path, f"a row has a choice for each of {most} knobs at most, got {programs.rows.shape[1]}")
     for number, sketch in enumerate(programs.sketches):
         rows = programs.rows[programs.sketch == number]
         if rows.shape[1] < len(sketch.knobs) and len(rows):

@@ -8,9 +8,11 @@ from collections.abc import Collection
 import numpy as np
 
 from tilewright.cost_model import Dataset, Group, Logged, Measured
-from tilewright.errors import RecordFormatError, UsageError
+from tilewright.errors import RecordFormatError, TilewrightError, UsageError
 from tilewright.records.dataset.device import Device
+from tilewright.records.dataset.files import broken
 from tilewright.records.dataset.folder import DatasetFolder, Part, set_aside
+from tilewright.space import Population
 
 
 def read_folder(
@@ -52,10 +54,18 @@ def _logged(folder: DatasetFolder, device: Device, part: Part) -> list[Group]:
 def _measured(folder: DatasetFolder, device: Device, part: Part) -> list[Group]:
     programs = folder.programs(device, part)
     latencies_s = np.where(programs.is_valid, programs.latencies_s, np.inf)
-    return [
-        Measured(population, latencies_s[mine], part.context, device.name)
-        for population, mine in programs.populations()
-    ]
+    found = programs.populations()
+    for population, _ in found:
+        _check_steps(part, population)
+    return [Measured(population, latencies_s[mine], part.context, device.name) for population, mine in found]
+
+
+def _check_steps(part: Part, population: Population) -> None:
+    """Whether the steps can be applied: who wrote them may have had other rules for them, and no model reads them."""
+    try:
+        population[:1].schedule  # noqa: B018 - it is computed when it is asked for
+    except (TilewrightError, OverflowError) as error:
+        raise broken(part.path, f"the steps of {population.sketch!r} cannot be applied: {error}") from error
 
 
 def _chosen_devices(folder: DatasetFolder, names: Collection[str] | None) -> list[Device]:

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -200,4 +201,9 @@ def _noise(differences: Iterable[Floats]) -> Noise | None:
 
 
 def _size(folder: DatasetFolder) -> int:
-    return sum(file.stat().st_size for file in folder.path.rglob("*") if file.is_file())
+    """Of all its files, but those that whoever collects has put in their places while this looked."""
+    num_bytes = 0
+    for file in folder.path.rglob("*"):
+        with suppress(FileNotFoundError):
+            num_bytes += file.stat().st_size if file.is_file() else 0
+    return num_bytes
