@@ -88,10 +88,18 @@ def objective_of(loss: str) -> Objective:
 
 
 def held_out(examples: Examples, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which programs are for validation: those of about so large a share of the subjects, drawn by the seed."""
-    subjects = np.unique(examples.tasks)
-    num_held_out = min(int(share * len(subjects) + 0.5), len(subjects) - 1)
-    chosen = np.random.default_rng(seed).permutation(subjects)[:num_held_out]
+    """Which programs are for validation: those of about so large a share of the subjects, drawn by the seed.
+
+    Of a subject whose labels are all equal no order can be wrong: none such is chosen, nor the last of the others.
+    """
+    subjects, own = np.unique(examples.tasks, return_inverse=True)
+    least, most = np.full(len(subjects), np.inf), np.full(len(subjects), -np.inf)
+    np.minimum.at(least, own, examples.labels)
+    np.maximum.at(most, own, examples.labels)
+    tells = most > least
+    num_held_out = min(int(share * len(subjects) + 0.5), max(np.count_nonzero(tells) - 1, 0))
+    drawn = np.random.default_rng(seed).permutation(subjects)
+    chosen = drawn[np.isin(drawn, subjects[tells])][:num_held_out]
     return np.isin(examples.tasks, chosen)
 
 
