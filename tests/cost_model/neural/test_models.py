@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tilewright import UsageError
-from tilewright.cost_model import Examples, create, pairwise_accuracy
+from tilewright.cost_model import Examples, create, load, pairwise_accuracy
 from tilewright.cost_model.neural import Hierarchical, Lstm, Mlp, NeuralModel, PublishedTlp, Tlp
 from tilewright.features import HierarchyEncoder
 from tilewright.testing.cost_model_checks import sum_structured, sum_structured_examples
@@ -202,3 +202,10 @@ def test_prediction_needs_no_torch_and_training_says_that_it_does(name: str, tmp
         assert (
             "trained with torch, which is not installed; install it with `pip install tilewright[train]`" in done.stdout
         )
+
+
+
+def test_the_least_lstm_learns_and_comes_back(tmp_path: Path) -> None:
+    model = fitted(Lstm(width=1, token_width=1, length=2, epochs=1))
+    model.save(tmp_path / "lstm.npz")
+    np.testing.assert_array_equal(load(tmp_path / "lstm.npz").score(encoded(model)), model.score(encoded(model)))
