@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tilewright import UsageError
 from tilewright.cost_model import Examples, create, load, pairwise_accuracy
@@ -209,3 +211,28 @@ def test_the_least_lstm_learns_and_comes_back(tmp_path: Path) -> None:
     model = fitted(Lstm(width=1, token_width=1, length=2, epochs=1))
     model.save(tmp_path / "lstm.npz")
     np.testing.assert_array_equal(load(tmp_path / "lstm.npz").score(encoded(model)), model.score(encoded(model)))
+
+
+
+@pytest.mark.parametrize("state", ["no gradients", "inference", "autocast", "float64", "another device"])
+def test_a_network_learns_whatever_the_caller_has_set_in_torch(state: str) -> None:
+    model, same = Mlp(width=8, epochs=2), Mlp(width=8, epochs=2)
+    model.fit_examples(sum_structured_examples(32))
+    contexts = {
+        "no gradients": torch.no_grad(),
+        "inference": torch.inference_mode(),
+        "autocast": torch.autocast("cpu", torch.bfloat16),
+        "another device": torch.device("meta"),
+    }
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64 if state == "float64" else before)
+    try:
+        with contexts.get(state, nullcontext()):
+            same.fit_examples(sum_structured_examples(32))
+            same.update_examples(sum_structured_examples(32))
+            assert (torch.get_default_dtype() == torch.float64) == (state == "float64")
+    finally:
+        torch.set_default_dtype(before)
+    model.update_examples(sum_structured_examples(32))
+    features, _ = sum_structured(8, 3, seed=1)
+    np.testing.assert_array_equal(same.score(features), model.score(features))

@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
@@ -105,10 +105,19 @@ def held_out(examples: Examples, share: float, seed: int) -> NDArray[np.bool_]:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """What torch draws follows from the seed, and what it draws afterwards is as if nothing had been drawn."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
+    """What torch draws follows from the seed, and networks are made and trained whatever else the caller has set.
+
+    Afterwards all is as it was: as if nothing had been drawn, and without gradients, for instance, if there were none.
+    """
+    device, dtype = torch.get_default_device(), torch.get_default_dtype()
+    on_cpu = nullcontext() if device.type == "cpu" else torch.device("cpu")  # which takes time at every operation
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.inference_mode(False), torch.autocast("cpu", enabled=False), on_cpu, torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 def set_weights(module: ProgramModule, weights: Mapping[str, NDArray[Any]]) -> None:
