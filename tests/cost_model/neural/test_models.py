@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -236,3 +237,12 @@ def test_a_network_learns_whatever_the_caller_has_set_in_torch(state: str) -> No
     model.update_examples(sum_structured_examples(32))
     features, _ = sum_structured(8, 3, seed=1)
     np.testing.assert_array_equal(same.score(features), model.score(features))
+
+
+
+def test_a_model_that_has_predicted_goes_to_another_process() -> None:
+    model = fitted(Mlp(width=8, epochs=1))
+    values = encoded(model)
+    scores = model.score(values)
+    sent = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(sent.score(values), scores)

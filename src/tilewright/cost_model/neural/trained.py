@@ -41,6 +41,10 @@ class TrainedNetwork:
         """Itself: nothing changes it, and copies of a model share it."""
         return self
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what runs it, which is of this process."""
+        return TrainedNetwork, (self.onnx, self.weights, self.columns, self.num_rows)
+
     @property
     def num_weights(self) -> int:
         return sum(array.size for array in self.weights.values())
