@@ -79,6 +79,13 @@ def text_array(text: str) -> NDArray[np.uint8]:
     return np.frombuffer(text.encode(), np.uint8)
 
 
+def plain(number: object) -> object:
+    """A number of NumPy, as of options that come from an array, as one of Python that JSON has."""
+    if isinstance(number, np.generic):
+        return number.item()
+    raise TypeError(f"{type(number).__name__} is no value of JSON")
+
+
 def names_array(names: Sequence[str]) -> NDArray[np.uint8]:
     """Names as an array, from which `names_of` reads them."""
     return text_array(json.dumps(list(names)))

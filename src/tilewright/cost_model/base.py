@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.arguments import Range, replaceable_file
-from tilewright.cost_model.array_file import NOT_ARRAYS, read_members, text_array
+from tilewright.cost_model.array_file import NOT_ARRAYS, plain, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.option_ranges import check_ranges
@@ -226,7 +226,7 @@ def write_arrays(path: str | os.PathLike[str], header: Mapping[str, Any], arrays
     beside = replaced.with_name(f".{secrets.token_hex(8)}.partial")  # of this writer alone: there may be another
     try:
         with open(beside, "xb") as file:
-            np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header)), **arrays})
+            np.savez(file, allow_pickle=False, **{_HEADER: text_array(json.dumps(header, default=plain)), **arrays})
         beside.replace(replaced)
     except OSError as error:
         raise TilewrightError(

@@ -92,6 +92,7 @@ def test_no_programs_are_refused() -> None:
         (Mlp(loss="hinge"), "loss of the cost model mlp is one of rank, rank-mixed, mse, got 'hinge'"),
         (Mlp(epochs=0), "epochs is 0; it must be at least 1"),
         (Mlp(width=0), "width is 0; it must be at least 1"),
+        (Mlp(num_threads=10**6), "num_threads is 1000000; it must be at most 512"),
         (Mlp(learning_rate=float("nan")), "learning_rate is nan; it must be a number above 0"),
         (Mlp(learning_rate=10**400), "learning_rate is 1000.*; it must be a number above 0, and at most 1e.06"),
         (Mlp(weight_decay=1e300), "weight_decay is 1e.300; it must be a number of at least 0, and at most 1e.06"),
@@ -246,3 +247,21 @@ def test_a_model_that_has_predicted_goes_to_another_process() -> None:
     scores = model.score(values)
     sent = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(sent.score(values), scores)
+
+
+
+def test_options_from_an_array_are_in_the_file_as_numbers(tmp_path: Path) -> None:
+    model = Mlp(width=np.arange(4, 8)[0], epochs=np.int64(1), learning_rate=np.float32(1e-3))  # type: ignore[arg-type]
+    model.fit_examples(sum_structured_examples(8), checkpoint=tmp_path / "checkpoint.npz")
+    model.save(tmp_path / "model.npz")
+    assert Mlp.load(tmp_path / "model.npz").options == model.options
+
+
+
+@pytest.mark.parametrize("loss", ["rank", "rank-mixed"])
+def test_a_ranking_of_one_program_at_a_time_is_refused(loss: str) -> None:
+    with pytest.raises(UsageError, match=f"the loss {loss} compares the programs of a batch, .*; choose at least 2"):
+        Mlp(width=4, epochs=1, batch_size=1, loss=loss).fit_examples(sum_structured_examples(8))
+    model = Mlp(width=4, epochs=1, batch_size=1, loss="mse")
+    model.fit_examples(sum_structured_examples(8))
+    assert model.is_fitted

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from numbers import Real
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,9 +19,10 @@ from tilewright.cost_model.base import CostModel
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.batches import BatchMaker, row_bucket
-from tilewright.cost_model.neural.losses import LOSSES, RANK
+from tilewright.cost_model.neural.losses import LOSSES, MSE, RANK
 from tilewright.cost_model.neural.trained import TrainedNetwork
 from tilewright.errors import UsageError
+from tilewright.target import MAX_THREADS
 
 if TYPE_CHECKING:
     from tilewright.cost_model.neural.modules.program_module import ProgramModule
@@ -238,6 +240,11 @@ class NeuralModel(CostModel):
         self._check_options()
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
+        if self.loss != MSE and self.batch_size == 1:
+            raise UsageError(
+                f"the loss {self.loss} compares the programs of a batch, and the cost model {self.name} has a "
+                f"batch_size of 1; choose at least 2, or the loss {MSE}"
+            )
         names = self.encoder.columns
         if self.reads_named_columns and examples.num_features != len(names):
             raise UsageError(
@@ -254,8 +261,10 @@ class NeuralModel(CostModel):
         """Before training and after loading; a subclass adds its own, with `check_sizes`."""
         if self.loss not in LOSSES:
             raise UsageError(f"loss of the cost model {self.name} is one of {', '.join(LOSSES)}, got {self.loss!r}")
-        for name in ("epochs", "update_epochs", "batch_size", "patience", "num_threads"):
+        for name in ("epochs", "update_epochs", "batch_size", "patience"):
             whole_number(name, getattr(self, name), least=1)
+        if whole_number("num_threads", self.num_threads, least=1) > MAX_THREADS:
+            raise UsageError(f"num_threads is {self.num_threads}; it must be at most {MAX_THREADS}")
         whole_number("seed", self.seed, least=0)
         for name in ("learning_rate", "update_learning_rate", "clip"):
             check_number(name, getattr(self, name), "above 0", lambda number: number > 0)
@@ -314,7 +323,7 @@ def check_sizes(model: NeuralModel, *options: str) -> None:
 
 def check_number(name: str, value: Any, rule: str, follows: Callable[[float], bool]) -> None:
     """That an option is a number which follows the rule."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not -_MOST <= value <= _MOST or not follows(value):
         raise UsageError(f"{name} is {shown(value)}; it must be a number {rule}, and at most {_MOST:g}")
 
