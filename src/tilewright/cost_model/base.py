@@ -27,7 +27,8 @@ from tilewright.space import Population
 FORMAT = "tilewright-cost-model"
 FORMAT_VERSION = 1
 _HEADER = "header"
-_MAX_BYTES = 1 << 28  # more than any model has; what claims to be larger is not read
+MAX_BYTES = 1 << 28
+"""Of a file: what claims to be larger is not read."""
 _AT_ONCE = 4096
 """Programs that are scored together, so that copies of their rows stay small."""
 
@@ -260,10 +261,10 @@ def read_arrays(
     try:
         with open(path, "rb") as file:
             num_bytes = os.fstat(file.fileno()).st_size
-            if num_bytes > _MAX_BYTES:
-                raise ValueError(f"it holds {num_bytes} bytes, and at most {_MAX_BYTES} are read")
-            content = file.read(_MAX_BYTES)
-        arrays = {name: array.copy() for name, array in read_members(content, _MAX_BYTES).items()}
+            if num_bytes > MAX_BYTES:
+                raise ValueError(f"it holds {num_bytes} bytes, and at most {MAX_BYTES} are read")
+            content = file.read(MAX_BYTES)
+        arrays = {name: array.copy() for name, array in read_members(content, MAX_BYTES).items()}
         header: dict[str, Any] = json.loads(arrays.pop(_HEADER).tobytes())
         if not isinstance(header, dict):
             raise ValueError(f"its header is {shown(header)}")

@@ -208,12 +208,12 @@ def test_prediction_needs_no_torch_and_training_says_that_it_does(name: str, tmp
         )
 
 
-
-def test_the_least_lstm_learns_and_comes_back(tmp_path: Path) -> None:
-    model = fitted(Lstm(width=1, token_width=1, length=2, epochs=1))
-    model.save(tmp_path / "lstm.npz")
-    np.testing.assert_array_equal(load(tmp_path / "lstm.npz").score(encoded(model)), model.score(encoded(model)))
-
+def test_a_model_that_has_predicted_goes_to_another_process() -> None:
+    model = fitted(Mlp(width=8, epochs=1))
+    values = encoded(model)
+    scores = model.score(values)
+    sent = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(sent.score(values), scores)
 
 
 @pytest.mark.parametrize("state", ["no gradients", "inference", "autocast", "float64", "another device"])
@@ -240,22 +240,17 @@ def test_a_network_learns_whatever_the_caller_has_set_in_torch(state: str) -> No
     np.testing.assert_array_equal(same.score(features), model.score(features))
 
 
-
-def test_a_model_that_has_predicted_goes_to_another_process() -> None:
-    model = fitted(Mlp(width=8, epochs=1))
-    values = encoded(model)
-    scores = model.score(values)
-    sent = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(sent.score(values), scores)
-
-
-
 def test_options_from_an_array_are_in_the_file_as_numbers(tmp_path: Path) -> None:
     model = Mlp(width=np.arange(4, 8)[0], epochs=np.int64(1), learning_rate=np.float32(1e-3))  # type: ignore[arg-type]
     model.fit_examples(sum_structured_examples(8), checkpoint=tmp_path / "checkpoint.npz")
     model.save(tmp_path / "model.npz")
     assert Mlp.load(tmp_path / "model.npz").options == model.options
 
+
+def test_the_least_lstm_learns_and_comes_back(tmp_path: Path) -> None:
+    model = fitted(Lstm(width=1, token_width=1, length=2, epochs=1))
+    model.save(tmp_path / "lstm.npz")
+    np.testing.assert_array_equal(load(tmp_path / "lstm.npz").score(encoded(model)), model.score(encoded(model)))
 
 
 @pytest.mark.parametrize("loss", ["rank", "rank-mixed"])
@@ -265,3 +260,16 @@ def test_a_ranking_of_one_program_at_a_time_is_refused(loss: str) -> None:
     model = Mlp(width=4, epochs=1, batch_size=1, loss="mse")
     model.fit_examples(sum_structured_examples(8))
     assert model.is_fitted
+
+
+def test_networks_that_would_not_come_back_from_their_files_are_refused_before_any_work(tmp_path: Path) -> None:
+    values = encoded(Tlp())
+    examples = Examples.build(list(values), [1.0] * len(values), ["task"] * len(values))
+    with pytest.raises(UsageError, match=r"values of up to .* tlp would not come back from its file; choose smaller"):
+        Tlp(width=32, num_heads=32, epochs=1).fit_examples(examples)
+    wide = Mlp(width=3000, epochs=1)
+    with pytest.raises(UsageError, match="a checkpoint has all weights four times, .* up to 64 MB of them, .* mlp has"):
+        wide.fit_examples(sum_structured_examples(4), checkpoint=tmp_path / "checkpoint.npz")
+    with pytest.raises(UsageError, match="the file of a model has all weights, .* up to 256 MB of them"):
+        Mlp(width=65536, epochs=1).fit_examples(sum_structured_examples(4))
+    assert not list(tmp_path.iterdir())

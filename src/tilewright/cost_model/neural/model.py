@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.arguments import whole_number
-from tilewright.cost_model.base import CostModel
+from tilewright.cost_model.base import MAX_BYTES, CostModel
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.batches import BatchMaker, row_bucket
@@ -137,11 +137,13 @@ class NeuralModel(CostModel):
         self._check_training(examples)
         from tilewright.cost_model.neural.training import seeded
 
+        self._check_memory(examples.num_features, checkpoint)
         with seeded(self.seed):
             module = self._module(examples.num_features)
+            network = self._untrained(module, examples.num_features, self._exported_rows(examples))
             module.set_scale(*self._scale(examples))
             self._train(module, examples, self._training(), checkpoint, on_epoch)
-        self.network_ = self._trained(module, examples.num_features, self._exported_rows(examples))
+            self.network_ = replace(network, weights=_weights(module))
 
     def update_examples(self, examples: Examples) -> None:
         """A few epochs with all of the data, from the weights that are there."""
@@ -185,14 +187,16 @@ class NeuralModel(CostModel):
         self._check_columns(examples.num_features)
         from tilewright.cost_model.neural.training import seeded, set_weights
 
+        self._check_memory(examples.num_features, checkpoint)
+        # Programs that it learned from before may be longer than those of today.
+        num_rows = max(self._exported_rows(examples) or 0, self.network_.num_rows or 0) or None
         with seeded(self.seed):
             module = self._module(examples.num_features)
             self._check_weights(module)
+            network = self._untrained(module, examples.num_features, num_rows)
             set_weights(module, self.network_.weights)
             self._train(module, examples, options, checkpoint, on_epoch)
-        # Programs that it learned from before may be longer than those of today.
-        num_rows = max(self._exported_rows(examples) or 0, self.network_.num_rows or 0) or None
-        self.network_ = self._trained(module, examples.num_features, num_rows)
+            self.network_ = replace(network, weights=_weights(module))
 
     def _train(
         self,
@@ -223,17 +227,35 @@ class NeuralModel(CostModel):
             num_threads=self.num_threads,
         )
 
-    def _trained(self, module: ProgramModule, num_columns: int, num_rows: int | None) -> TrainedNetwork:
-        """What was learned; torch is not needed from here on."""
+    def _check_memory(self, num_columns: int, checkpoint: str | os.PathLike[str] | None) -> None:
+        """That the network, and the files it goes into, are not too large: before there is anything of them."""
+        from tilewright.cost_model.neural.training import num_weights, seeded
+
+        with seeded(self.seed):
+            num_bytes = 4 * num_weights(lambda: self._module(num_columns))
+        file, most = "the file of a model has all weights, and holds", MAX_BYTES
+        if checkpoint is not None:
+            file, most = "a checkpoint has all weights four times, and holds", MAX_BYTES // 4
+        if num_bytes > most:
+            raise UsageError(
+                f"{file} up to {most >> 20} MB of them, and the network of the cost model {self.name} has "
+                f"{num_bytes >> 20} MB; choose smaller sizes, such as its width"
+            )
+
+    def _untrained(self, module: ProgramModule, num_columns: int, num_rows: int | None) -> TrainedNetwork:
+        """What training leaves, but for what is learned: all that its file is checked for is known before."""
         from tilewright.cost_model.neural.export import export
+        from tilewright.cost_model.neural.training import seeded
 
         names = self.encoder.columns
-        return TrainedNetwork(
-            export(module, num_columns, num_rows),
-            {name: tensor.detach().numpy().copy() for name, tensor in module.state_dict().items()},
-            names if len(names) == num_columns else _numbered(num_columns),
-            num_rows,
+        columns = names if len(names) == num_columns else _numbered(num_columns)
+        with seeded(self.seed):  # a network that draws numbers learns with the same ones
+            network = TrainedNetwork(export(module, num_columns, num_rows), _weights(module), columns, num_rows)
+        network.check(
+            f"the cost model {self.name} would not come back from its file; choose smaller sizes, such as its width or "
+            "num_heads, or plainer operations in a module of your own"
         )
+        return network
 
     def _check_training(self, examples: Examples) -> None:
         """Before any work, that it can be done."""
@@ -326,6 +348,11 @@ def check_number(name: str, value: Any, rule: str, follows: Callable[[float], bo
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not -_MOST <= value <= _MOST or not follows(value):
         raise UsageError(f"{name} is {shown(value)}; it must be a number {rule}, and at most {_MOST:g}")
+
+
+def _weights(module: ProgramModule) -> dict[str, NDArray[Any]]:
+    """In arrays of their own: torch is not needed from here on."""
+    return {name: tensor.detach().numpy().copy() for name, tensor in module.state_dict().items()}
 
 
 def _numbered(num_columns: int) -> tuple[str, ...]:

@@ -120,6 +120,16 @@ def seeded(seed: int) -> Iterator[None]:
         torch.set_default_dtype(dtype)
 
 
+def num_weights(make: Callable[[], ProgramModule]) -> int:
+    """How many numbers a network has, found without the memory for them; 0 of one that looks at its own."""
+    try:
+        with torch.device("meta"):
+            weights = make().state_dict().values()
+    except (RuntimeError, TypeError):
+        return 0
+    return int(sum(tensor.numel() for tensor in weights))
+
+
 def set_weights(module: ProgramModule, weights: Mapping[str, NDArray[Any]]) -> None:
     """Give the network copies of the weights, which are all of its own."""
     module.load_state_dict(_tensors(weights))
