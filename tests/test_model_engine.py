@@ -97,6 +97,16 @@ def test_a_folder_that_cannot_be_written_costs_time_alone(cache: Path) -> None:
     assert cache.is_file()
 
 
+def test_a_folder_in_the_place_of_a_file_costs_time_alone(cache: Path) -> None:
+    model = trained()
+    scores = score(model)
+    (file,) = (cache / "networks").iterdir()
+    file.unlink()
+    file.mkdir()
+    assert score(model) == scores
+    assert file.is_dir()
+
+
 def test_a_folder_that_cannot_be_looked_into_costs_time_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As one of somebody else; here one whose name is too long, which not even root may ask for."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / ("x" * 300)))

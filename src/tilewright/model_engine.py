@@ -20,7 +20,7 @@ from tilewright.cost_model.neural.inference import Arrays, Runner, Shapes
 from tilewright.deploy.artifact import SUFFIX, load, save
 from tilewright.deploy.compiled import CompiledModel
 from tilewright.deploy.session import Session
-from tilewright.errors import ArtifactError
+from tilewright.errors import ArtifactError, TilewrightError
 from tilewright.target import Target
 from tilewright.version import __version__
 
@@ -88,7 +88,7 @@ def _keep(model: CompiledModel, file: Path) -> None:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         save(model, file)
-    except (OSError, ArtifactError):
+    except (OSError, TilewrightError):  # also where something else has its name
         return
 
 

@@ -103,7 +103,7 @@ def test_arrays_without_a_header_and_a_lone_array_are_refused(tmp_path: Path) ->
 
 def test_a_file_that_holds_more_than_any_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     RandomModel().save(tmp_path / "model")
-    monkeypatch.setattr("tilewright.cost_model.base._MAX_BYTES", 16)
+    monkeypatch.setattr("tilewright.cost_model.base.MAX_BYTES", 16)
     with pytest.raises(UsageError, match="it holds .* bytes, and at most 16 are read; save the model again"):
         load(tmp_path / "model")
 

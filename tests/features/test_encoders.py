@@ -157,6 +157,19 @@ def test_an_encoder_goes_through_json(name: str) -> None:
     assert encoder_from_json(json.loads(json.dumps(encoder_to_json(encoder)))) == encoder
 
 
+def test_an_encoder_is_joined_once() -> None:
+    """Its columns would have their names twice, and a model of them would not come back from its file."""
+    with pytest.raises(UsageError, match="differ from one another, got estimate twice; give it once"):
+        create_encoder("estimate+hardware+estimate")
+
+
+def test_columns_of_two_encoders_of_one_name_have_names_of_their_own() -> None:
+    joined = JoinedEncoder((PrimitiveEncoder(), PrimitiveEncoder(length=3), HardwareEncoder()))
+    columns = joined.columns
+    assert len(set(columns)) == len(columns)
+    assert (columns[0], columns[69], columns[138]) == ("primitives.mask", "primitives1.mask", "hardware.vector_bits")
+
+
 @pytest.mark.parametrize("name", encoder_names())
 def test_columns_have_names_of_their_own(name: str) -> None:
     columns = create_encoder(name).columns

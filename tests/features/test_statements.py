@@ -21,7 +21,7 @@ from tilewright.features import (
     statement_features,
     traffic,
 )
-from tilewright.schedule import Schedule
+from tilewright.schedule import Extent, Schedule
 from tilewright.target import Target
 from tilewright.te import Task
 
@@ -191,3 +191,21 @@ def _access(statement: Statement, buffer: str) -> dict[str, float]:
     access = next(a for a in statement.accesses if a.buffer == buffer)
     features = access_features(statement, access, HARDWARE.line_bytes)
     return {name: float(np.broadcast_to(np.asarray(features[name], np.float64), 1)[0]) for name in BUFFER_FEATURES}
+
+
+def test_tests_for_the_end_of_a_reduction_are_of_the_candidates_that_need_them() -> None:
+    """All of a population have them in their expressions, if one of them needs them."""
+
+    def factored(factor: Extent) -> Schedule:
+        A = te.placeholder((24, 16), dtype="int32", name="A")
+        k = te.reduce_axis(16, name="k")
+        s = Schedule(Task([A], te.compute((24,), lambda i: te.max(A[i, k], axis=k), name="Y"), "largest"))
+        block, _ = s["Y"].split("k", factor)
+        partial = s["Y"].rfactor(block)
+        partial.compute_at("Y", "i")
+        return s
+
+    factors = np.array([2, 3, 4, 5, 8, 16])
+    together = statement_features(factored(factors), len(factors), HARDWARE).values
+    for row, factor in enumerate(factors.tolist()):
+        np.testing.assert_array_equal(statement_features(factored(factor), 1, HARDWARE).values[0], together[row])

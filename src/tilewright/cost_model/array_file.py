@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.errors import UsageError
+
 NOT_ARRAYS = (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError, OverflowError)
 """What reading bytes that are something else may raise, be it the archive, an array or JSON inside.
 
@@ -100,6 +102,13 @@ def _children(value: object) -> Iterable[object]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
+
+
+def plain(value: object) -> object:
+    """For JSON, a number of NumPy that was given as an option, as one of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise UsageError(f"options of cost models are numbers, texts, and lists of these, got {shown(value)}")
 
 
 def names_array(names: Sequence[str]) -> NDArray[np.uint8]:

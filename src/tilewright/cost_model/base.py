@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.arguments import Range, replaceable_file
-from tilewright.cost_model.array_file import NOT_ARRAYS, json_of, read_members, text_array
+from tilewright.cost_model.array_file import NOT_ARRAYS, json_of, plain, read_members, text_array
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.option_ranges import check_ranges
@@ -28,7 +28,8 @@ from tilewright.space import Population
 FORMAT = "tilewright-cost-model"
 FORMAT_VERSION = 1
 _HEADER = "header"
-_MAX_BYTES = 1 << 28  # more than any model has; what claims to be larger is not read
+MAX_BYTES = 1 << 28
+"""Of a file: what claims to be larger is not read."""
 _AT_ONCE = 4096
 """Programs that are scored together, so that copies of their rows stay small."""
 
@@ -239,9 +240,9 @@ def write_arrays(
 
     What is larger than `max_bytes`, or a model, would not be read again, and is not written.
     """
-    most = max_bytes or _MAX_BYTES
+    most = max_bytes or MAX_BYTES
     replaced = replaceable_file("the file of the model", path)
-    text = json.dumps(header, default=_plain)
+    text = json.dumps(header, default=plain)
     beside = replaced.with_name(f".{secrets.token_hex(8)}.partial")  # of this writer alone: there may be another
     try:
         with open(beside, "xb") as file:
@@ -261,13 +262,6 @@ def write_arrays(
     finally:
         with suppress(OSError):  # it has its name by now
             beside.unlink()
-
-
-def _plain(value: object) -> object:
-    """For JSON, a number of NumPy that was given as an option."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise UsageError(f"options in the file of a model are numbers, texts, and lists of these, got {shown(value)}")
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -293,7 +287,7 @@ def read_arrays(
     max_bytes: int | None = None,
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header and the arrays that `write_arrays` wrote, which have to be of that format."""
-    what, most = os.fspath(path), max_bytes or _MAX_BYTES
+    what, most = os.fspath(path), max_bytes or MAX_BYTES
     try:
         mode = os.stat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # to open a pipe would be to wait for its writer

@@ -8,22 +8,22 @@ the axis again and again.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from tilewright.features.operations import KINDS, node_kind, value_nodes, values_of
 from tilewright.features.regions import Booleans, Floats, Region, variables_in
-from tilewright.schedule import MAX_COPIES, VECTORIZE, Loop, Stage, copies_left, is_cut, may_be_cut
-from tilewright.te import Axis, Expr, Select, Var, collect_reads, visit
+from tilewright.schedule import MAX_COPIES, VECTORIZE, Extent, Loop, Stage, copies_left, is_cut, may_be_cut
+from tilewright.te import Axis, Binary, Expr, Select, Var, collect_reads, visit
+from tilewright.te.index import Flag, Intervals, choose, is_array
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """`counts` are the operations of tests that no vector runs through; `remaining` how many each vector still does."""
 
-    counts: dict[str, int]
+    counts: dict[str, Extent]
     remaining: Floats
 
 
@@ -32,21 +32,22 @@ def find_conditions(region: Region, unrolled: Booleans, select_instructions: flo
 
     A choice whose test remains costs `select_instructions` beside it: the value goes through a register of its own.
     """
-    counts = dict.fromkeys(KINDS, 0)
-    tests: list[frozenset[Var]] = []
+    counts: dict[str, Extent] = dict.fromkeys(KINDS, 0)
+    tests: list[Expr] = []
     lane = _lane(region)
     for condition in _conditions(region.stage):
         used: set[Expr] = set()
         visit(condition, used.add)
         if not lane.isdisjoint(used):
             continue
-        counts["select"] += 1
-        for part in used:
-            kind = node_kind(part) if part.dtype == "bool" else None
-            if kind is not None:
-                counts[kind] += 1
-            if kind == "int_cmp":
-                tests.append(variables_in(part))
+        parts = {part: kind for part in used if part.dtype == "bool" and (kind := node_kind(part)) is not None}
+        own = [part for part, kind in parts.items() if kind == "int_cmp"]
+        holds: Flag = bool(own)
+        for part in own:
+            holds = holds & _always_holds(part)
+        for kind in ("select", *parts.values()):
+            counts[kind] = counts[kind] + choose(holds, 0, 1)
+        tests += own
     n = region.path.extents.shape[1]
     return Conditions(counts, _remaining(region, tests, unrolled, select_instructions) if tests else np.zeros(n))
 
@@ -55,6 +56,17 @@ def _conditions(stage: Stage) -> list[Expr]:
     """What is tested without reading memory."""
     nodes = value_nodes(values_of(stage))
     return [node.cond for node in nodes if isinstance(node, Select) and not collect_reads(node.cond)]
+
+
+def _always_holds(test: Expr) -> Flag:
+    """For which candidates a test for the end of a reduction is there because others need it: alone they have none."""
+    if not isinstance(test, Binary) or test.op not in ("lt", "ge"):
+        return False
+    ranges = Intervals()
+    a, b = ranges.of(test.a), ranges.of(test.b)
+    if a is None or b is None or not is_array(a.high):
+        return False
+    return a.high < b.low if test.op == "lt" else a.low >= b.high
 
 
 def _lane(region: Region) -> frozenset[Axis]:
@@ -70,10 +82,12 @@ def _lane(region: Region) -> frozenset[Axis]:
 class _Group:
     """Tests of the same variables, and in which share of the iterations they are made."""
 
-    def __init__(self, region: Region, variables: frozenset[Var], num_tests: int, unrolled: Booleans) -> None:
-        self.num_tests = num_tests
+    def __init__(self, region: Region, variables: frozenset[Var], tests: list[Expr], unrolled: Booleans) -> None:
+        self.num_tests: Extent = 0
+        for test in tests:
+            self.num_tests = self.num_tests + choose(_always_holds(test), 0, 1)
         widths = [region.reach(variable).width for variable in variables]
-        moved: Booleans = np.any([width[:-1] > width[1:] for width in widths], axis=0)
+        moved: Booleans = np.any([width[:-1] > width[1:] for width in widths], axis=0) & (self.num_tests > 0)
         self.moved_by: Booleans = moved & ~unrolled
         self.is_in_straight_code: Booleans = np.any(moved & unrolled, axis=0)
         self.parts = region.moved_by(list(variables))
@@ -112,9 +126,12 @@ class _Group:
         return np.where(self.is_blocked, 1.0, np.where(self.has_border, self.border_share, 0.0))
 
 
-def _remaining(region: Region, tests: list[frozenset[Var]], unrolled: Booleans, select_instructions: float) -> Floats:
+def _remaining(region: Region, tests: list[Expr], unrolled: Booleans, select_instructions: float) -> Floats:
     """Instructions that each vector needs for tests, on average over the interior and the borders."""
-    groups = [_Group(region, variables, count, unrolled) for variables, count in Counter(tests).items()]
+    by_variables: dict[frozenset[Var], list[Expr]] = {}
+    for test in tests:
+        by_variables.setdefault(variables_in(test), []).append(test)
+    groups = [_Group(region, variables, alike, unrolled) for variables, alike in by_variables.items()]
     copies = np.full(region.path.extents.shape[1], MAX_COPIES)
     extents = region.path.extents.astype(np.int64)
     for position, loop in enumerate(region.path.loops):

@@ -161,12 +161,17 @@ class JoinedEncoder(Encoder):
                 f"encoders are joined from at least one, none of them joined itself, got {shown(self.parts)}; "
                 f"give JoinedEncoder a tuple of single ones"
             )
+        twice = next((part for n, part in enumerate(self.parts) if part in self.parts[:n]), None)
+        if twice is not None:
+            raise UsageError(f"encoders that are joined differ from one another, got {twice.name} twice; give it once")
 
     @property
     def columns(self) -> tuple[str, ...]:
         if not all(part.columns for part in self.parts):
             return ()
-        return tuple(f"{part.name}.{column}" for part in self.parts for column in part.columns)
+        names = [part.name for part in self.parts]
+        own = [f"{name}{n}" if (n := names[:k].count(name)) else name for k, name in enumerate(names)]
+        return tuple(f"{name}.{column}" for name, part in zip(own, self.parts, strict=True) for column in part.columns)
 
     def encode(self, population: Population) -> NDArray[np.float32]:
         encoded = [part.encode(population) for part in self.parts]

@@ -16,11 +16,12 @@ from tilewright.features.accesses import Access
 from tilewright.features.analysis import Statement, analyze, traffic
 from tilewright.features.conditions import find_conditions
 from tilewright.features.hardware import Hardware
-from tilewright.features.regions import Floats
+from tilewright.features.regions import Floats, Number
 from tilewright.features.slices import Slice, find_slices, outermost_parallel
 from tilewright.schedule import PARALLEL, VECTORIZE, Loop, Schedule
 from tilewright.target import CoreModel
 from tilewright.te import Read
+from tilewright.te.index import maximum
 
 # A multiply-add, where the target has none: a product, and a sum.
 _INSTRUCTIONS_UNFUSED = 2.0
@@ -108,7 +109,7 @@ class _Core:
             "loops": entries * core.loop_entry_cycles,
         }
 
-    def _arithmetic(self, unfused: float) -> float:
+    def _arithmetic(self, unfused: float) -> Number:
         """Arithmetic instructions of one execution; a multiply-add counts as so many where the target has none."""
         weights = {
             "mad": 1.0 if self.hardware.has_fma else unfused,
@@ -116,10 +117,11 @@ class _Core:
             "math": self.core.math_instructions,
             "bool": self.core.bool_instructions,
         }
-        total = 0.0
+        total: Number = 0.0
         for kind, count in self.statement.counts.items():
             what = kind.rpartition("_")[2]
-            total += weights.get(what, 1.0) * max(0, count - self.conditions.counts[kind])
+            executed = np.asarray(maximum(0, count - self.conditions.counts[kind]), np.float64)
+            total = total + weights.get(what, 1.0) * executed
         return total
 
     def _memory_instructions(self) -> tuple[Floats, Floats]:

@@ -80,3 +80,11 @@ def test_scores_far_apart_give_finite_losses_and_gradients() -> None:
 
 def test_the_squared_error_is_of_labels() -> None:
     assert float(mean_squared_error(torch.tensor([1.0, 0.0]), np.array([0.5, 0.5]))) == pytest.approx(0.25)
+
+
+def test_labels_below_0_count_as_those_above_that_are_as_far_apart() -> None:
+    """As those of a residual are, whose local model learns what another one gets wrong."""
+    scores = torch.tensor([0.1, 0.4, -0.3, 0.2])
+    below, above = (RankedLists.of(np.array([-2.0, -1.5, -1.75, -1.0]) + up, np.array([4])) for up in (0, 2))
+    assert float(lambda_rank(scores, below)) == pytest.approx(float(lambda_rank(scores, above)))
+    assert float(lambda_rank(scores, above)) > 0

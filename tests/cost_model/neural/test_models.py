@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tilewright import UsageError
-from tilewright.cost_model import Examples, create, pairwise_accuracy
+from tilewright.cost_model import Examples, create, load, pairwise_accuracy
 from tilewright.cost_model.neural import Hierarchical, Lstm, Mlp, NeuralModel, PublishedTlp, Tlp
 from tilewright.features import HierarchyEncoder
 from tilewright.testing.cost_model_checks import sum_structured, sum_structured_examples
@@ -89,6 +92,7 @@ def test_no_programs_are_refused() -> None:
         (Mlp(loss="hinge"), "loss of the cost model mlp is one of rank, rank-mixed, mse, got 'hinge'"),
         (Mlp(epochs=0), "epochs is 0; it must be at least 1"),
         (Mlp(width=0), "width is 0; it must be at least 1"),
+        (Mlp(num_threads=10**6), "num_threads is 1000000; it must be at most 512"),
         (Mlp(learning_rate=float("nan")), "learning_rate is nan; it must be a number above 0"),
         (Mlp(learning_rate=10**400), "learning_rate is 1000.*; it must be a number above 0, and at most 1e.06"),
         (Mlp(weight_decay=1e300), "weight_decay is 1e.300; it must be a number of at least 0, and at most 1e.06"),
@@ -202,3 +206,67 @@ def test_prediction_needs_no_torch_and_training_says_that_it_does(name: str, tmp
         assert (
             "trained with torch, which is not installed; install it with `pip install tilewright[train]`" in done.stdout
         )
+
+
+def test_a_model_that_has_predicted_goes_to_another_process() -> None:
+    model = fitted(Mlp(width=8, epochs=1))
+    values = encoded(model)
+    scores = model.score(values)
+    sent = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(sent.score(values), scores)
+
+
+@pytest.mark.parametrize("state", ["no gradients", "inference", "autocast", "float64", "another device"])
+def test_a_network_learns_whatever_the_caller_has_set_in_torch(state: str) -> None:
+    model, same = Mlp(width=8, epochs=2), Mlp(width=8, epochs=2)
+    model.fit_examples(sum_structured_examples(32))
+    contexts = {
+        "no gradients": torch.no_grad(),
+        "inference": torch.inference_mode(),
+        "autocast": torch.autocast("cpu", torch.bfloat16),
+        "another device": torch.device("meta"),
+    }
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64 if state == "float64" else before)
+    try:
+        with contexts.get(state, nullcontext()):
+            same.fit_examples(sum_structured_examples(32))
+            same.update_examples(sum_structured_examples(32))
+            assert (torch.get_default_dtype() == torch.float64) == (state == "float64")
+    finally:
+        torch.set_default_dtype(before)
+    model.update_examples(sum_structured_examples(32))
+    features, _ = sum_structured(8, 3, seed=1)
+    np.testing.assert_array_equal(same.score(features), model.score(features))
+
+
+def test_options_from_an_array_are_in_the_file_as_numbers(tmp_path: Path) -> None:
+    model = Mlp(width=np.arange(4, 8)[0], epochs=np.int64(1), learning_rate=np.float32(1e-3))  # type: ignore[arg-type]
+    model.fit_examples(sum_structured_examples(8), checkpoint=tmp_path / "checkpoint.npz")
+    model.save(tmp_path / "model.npz")
+    assert Mlp.load(tmp_path / "model.npz").options == model.options
+
+
+def test_the_least_lstm_learns_and_comes_back(tmp_path: Path) -> None:
+    model = fitted(Lstm(width=1, token_width=1, length=2, epochs=1))
+    model.save(tmp_path / "lstm.npz")
+    np.testing.assert_array_equal(load(tmp_path / "lstm.npz").score(encoded(model)), model.score(encoded(model)))
+
+
+@pytest.mark.parametrize("loss", ["rank", "rank-mixed"])
+def test_a_ranking_of_one_program_at_a_time_is_refused(loss: str) -> None:
+    with pytest.raises(UsageError, match=f"the loss {loss} compares the programs of a batch, .*; choose at least 2"):
+        Mlp(width=4, epochs=1, batch_size=1, loss=loss).fit_examples(sum_structured_examples(8))
+    model = Mlp(width=4, epochs=1, batch_size=1, loss="mse")
+    model.fit_examples(sum_structured_examples(8))
+    assert model.is_fitted
+
+
+def test_networks_that_would_not_come_back_from_their_files_are_refused_before_any_work(tmp_path: Path) -> None:
+    values = encoded(Tlp())
+    examples = Examples.build(list(values), [1.0] * len(values), ["task"] * len(values))
+    with pytest.raises(UsageError, match=r"values of up to .* tlp would not come back from its file; choose smaller"):
+        Tlp(width=32, num_heads=32, epochs=1).fit_examples(examples)
+    with pytest.raises(UsageError, match="the file of a model holds up to 256 MB of weights, .* mlp has"):
+        Mlp(width=65536, epochs=1).fit_examples(sum_structured_examples(4), checkpoint=tmp_path / "checkpoint.npz")
+    assert not list(tmp_path.iterdir())

@@ -98,3 +98,15 @@ def test_on_a_device_its_head_scores_unless_a_target_is_set() -> None:
     model.target = "up"
     np.testing.assert_array_equal(scores, model.score(values))
     assert model.on_device("down") is model
+
+
+def test_what_was_known_stays_where_learning_anew_fails() -> None:
+    model = fitted(two_devices(), epochs=1)
+    values = model.encoder.encode(programs())
+    scores = model.score(values)
+    model.learning_rate = -1.0
+    here = replace(two_devices(), device_names=("here", "there"))
+    with pytest.raises(UsageError, match="learning_rate"):
+        model.fit_examples(here)
+    assert model.devices_ == ("down", "up")
+    np.testing.assert_array_equal(model.score(values), scores)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 import pytest
 import torch
 
+from tilewright import UsageError
 from tilewright.cost_model import Examples
 from tilewright.cost_model.neural import (
     Atformer,
@@ -23,6 +25,7 @@ from tilewright.cost_model.neural import (
 )
 from tilewright.cost_model.neural.export import export
 from tilewright.cost_model.neural.inference import choose_engine, engine, reference_engine
+from tilewright.cost_model.neural.modules.program_module import ScaledModule, Tensor
 from tilewright.cost_model.neural.training import column_scale, seeded, set_weights
 from tilewright.model_engine import run_compiled
 from tilewright.testing.encoder_checks import sketches_of
@@ -160,3 +163,38 @@ def test_columns_that_never_vary_count_for_nothing() -> None:
     other = values.copy()
     other[:, :, deviation == 0] += 1000
     np.testing.assert_array_equal(model.score(other), model.score(values))
+
+
+class WithOneMore(ScaledModule):
+    """A sum over rows, times one more weight."""
+
+    def __init__(self, num_columns: int, name: str, dtype: torch.dtype) -> None:
+        super().__init__(num_columns)
+        self.name = name
+        self.linear = torch.nn.Linear(num_columns, 1)
+        self.register_buffer(name, torch.ones(1, dtype=dtype))
+
+    def forward(self, values: Tensor, mask: Tensor) -> Tensor:
+        return (self.linear(self.scaled(values)).squeeze(2) * mask).sum(1) * getattr(self, self.name)
+
+
+@dataclass(kw_only=True, eq=False)
+class Named(NeuralModel):
+    name = "named"
+    encoder = Mlp.encoder
+    weight: str = "mask"
+    dtype: torch.dtype = torch.float32
+
+    def _module(self, num_columns: int) -> ScaledModule:
+        return WithOneMore(num_columns, self.weight, self.dtype)
+
+
+@pytest.mark.parametrize("weight", ["values", "mask", "scores"])
+def test_a_weight_that_is_called_as_what_a_network_reads_or_gives_is_refused(weight: str) -> None:
+    with pytest.raises(UsageError, match=f"have names other than values, mask and scores, .* got {weight}; rename it"):
+        Named(weight=weight, epochs=1).fit_examples(examples_of(Mlp()))
+
+
+def test_a_weight_that_no_file_holds_is_refused_before_training() -> None:
+    with pytest.raises(UsageError, match=r"finite float32, got another in places; .*would not come back from its file"):
+        Named(weight="places", dtype=torch.int64, epochs=1).fit_examples(examples_of(Mlp()))

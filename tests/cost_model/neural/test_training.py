@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,21 @@ def test_held_out_are_whole_subjects() -> None:
 @pytest.mark.parametrize(("num_subjects", "share"), [(1, 0.9), (4, 0.1), (20, 0.0)])
 def test_of_few_subjects_none_is_held_out(num_subjects: int, share: float) -> None:
     assert not held_out(examples_of(num_subjects), share, seed=0).any()
+
+
+def test_of_subjects_that_tell_nothing_none_is_held_out() -> None:
+    """Of one program, or of failures alone: whatever a network says, their loss is 0, and the first epoch the best."""
+    many, few = examples_of(4), examples_of(30, num=1, seed=9)
+    examples = Examples.build(
+        [*(many.values[a:b] for a, b in pairwise(many.offsets)), *(few.values[a:b] for a, b in pairwise(few.offsets))],
+        [*(1 / many.labels).tolist(), *(1 / few.labels).tolist()],
+        [*many.tasks.tolist(), *(100 + few.tasks).tolist()],
+    )
+    for seed in range(8):
+        chosen = held_out(examples, 0.1, seed)
+        assert set(examples.tasks[chosen].tolist()) < {0, 1, 2, 3}
+        assert chosen.sum() == 3 * 12
+    assert not held_out(few, 0.5, seed=0).any()
 
 
 def test_the_scale_of_columns_is_their_mean_and_deviation() -> None:

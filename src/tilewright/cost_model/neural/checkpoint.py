@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.cost_model.array_file import plain
 from tilewright.cost_model.base import read_arrays, write_arrays
 from tilewright.cost_model.neural.batches import BatchMaker
 from tilewright.errors import UsageError
@@ -45,7 +46,7 @@ class Checkpoint:
 
 def fingerprint(maker: BatchMaker, options: Mapping[str, Any], weights: Mapping[str, NDArray[Any]]) -> str:
     """What a training depends on: its data, its options and the weights it begins with."""
-    described = json.dumps([maker.loss, maker.batch_size, options])
+    described = json.dumps([maker.loss, maker.batch_size, options], default=plain)
     digest = hashlib.blake2b(described.encode(), digest_size=16)
     data = {field.name: getattr(maker.examples, field.name) for field in fields(maker.examples)}
     for name, value in (*weights.items(), *data.items()):

@@ -16,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tilewright.cost_model.neural.inference import MASK, SCORES, VALUES
 from tilewright.cost_model.neural.modules.program_module import ProgramModule
+from tilewright.errors import UsageError
 
 OPSET = 18
 _PROGRAMS, _ROWS = "programs", "rows"
@@ -28,6 +29,7 @@ def export(module: ProgramModule, num_columns: int, num_rows: int | None = None)
     Its inputs are the values, the mask and the weights by the names that torch has for them, all of them, in that
     order. It depends on the network alone, and not on what was learned.
     """
+    _check_names(module)
     model = _exported(module, num_columns, num_rows)
     _fold_constants(model)
     found = {value.name: value for value in model.graph.input}
@@ -42,6 +44,15 @@ def export(module: ProgramModule, num_columns: int, num_rows: int | None = None)
     del model.graph.value_info[:]
     serialized: bytes = model.SerializeToString(deterministic=True)
     return serialized
+
+
+def _check_names(module: ProgramModule) -> None:
+    taken = sorted({VALUES, MASK, SCORES}.intersection(module.state_dict()))
+    if taken:
+        raise UsageError(
+            f"the weights of a network have names other than {VALUES}, {MASK} and {SCORES}, which are those of what it "
+            f"reads and gives, got {taken[0]}; rename it in the module"
+        )
 
 
 def _exported(module: ProgramModule, num_columns: int, num_rows: int | None) -> ModelProto:

@@ -56,7 +56,7 @@ def _pairs(
     labels: NDArray[np.float64], start: int, end: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     own = labels[start:end]
-    gains = np.exp2(own) - 1
+    gains = np.exp2(own - min(own.min(), 0.0)) - 1  # what a residual learns is below 0, too
     best = (np.sort(gains)[::-1] / np.log2(2.0 + np.arange(len(own)))).sum()
     better, worse = np.nonzero(own[:, np.newaxis] > own)
     gaps = (gains[better] - gains[worse]) / max(best, np.finfo(np.float64).tiny)

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from numbers import Real
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.arguments import whole_number
-from tilewright.cost_model.base import CostModel
+from tilewright.cost_model.base import MAX_BYTES, CostModel
 from tilewright.cost_model.dataset import Dataset
 from tilewright.cost_model.examples import Examples
 from tilewright.cost_model.neural.batches import BatchMaker, row_bucket
-from tilewright.cost_model.neural.losses import LOSSES, RANK
+from tilewright.cost_model.neural.losses import LOSSES, MSE, RANK
 from tilewright.cost_model.neural.trained import TrainedNetwork
 from tilewright.errors import UsageError
+from tilewright.target import MAX_THREADS
 
 if TYPE_CHECKING:
     from tilewright.cost_model.neural.modules.program_module import ProgramModule
@@ -135,11 +137,13 @@ class NeuralModel(CostModel):
         self._check_training(examples)
         from tilewright.cost_model.neural.training import seeded
 
+        self._check_memory(examples.num_features)
         with seeded(self.seed):
             module = self._module(examples.num_features)
+            network = self._untrained(module, examples.num_features, self._exported_rows(examples))
             module.set_scale(*self._scale(examples))
             self._train(module, examples, self._training(), checkpoint, on_epoch)
-        self.network_ = self._trained(module, examples.num_features, self._exported_rows(examples))
+            self.network_ = replace(network, weights=_weights(module))
 
     def update_examples(self, examples: Examples) -> None:
         """A few epochs with all of the data, from the weights that are there."""
@@ -183,14 +187,16 @@ class NeuralModel(CostModel):
         self._check_columns(examples.num_features)
         from tilewright.cost_model.neural.training import seeded, set_weights
 
+        self._check_memory(examples.num_features)
+        # Programs that it learned from before may be longer than those of today.
+        num_rows = max(self._exported_rows(examples) or 0, self.network_.num_rows or 0) or None
         with seeded(self.seed):
             module = self._module(examples.num_features)
             self._check_weights(module)
+            network = self._untrained(module, examples.num_features, num_rows)
             set_weights(module, self.network_.weights)
             self._train(module, examples, options, checkpoint, on_epoch)
-        # Programs that it learned from before may be longer than those of today.
-        num_rows = max(self._exported_rows(examples) or 0, self.network_.num_rows or 0) or None
-        self.network_ = self._trained(module, examples.num_features, num_rows)
+            self.network_ = replace(network, weights=_weights(module))
 
     def _train(
         self,
@@ -221,23 +227,43 @@ class NeuralModel(CostModel):
             num_threads=self.num_threads,
         )
 
-    def _trained(self, module: ProgramModule, num_columns: int, num_rows: int | None) -> TrainedNetwork:
-        """What was learned; torch is not needed from here on."""
+    def _check_memory(self, num_columns: int) -> None:
+        """That the network is not too large for its file; a checkpoint, which has it four times, holds as much more."""
+        from tilewright.cost_model.neural.training import num_weights, seeded
+
+        with seeded(self.seed):
+            num_bytes = 4 * num_weights(lambda: self._module(num_columns))
+        if num_bytes > MAX_BYTES:
+            raise UsageError(
+                f"the file of a model holds up to {MAX_BYTES >> 20} MB of weights, and the network of the cost model "
+                f"{self.name} has {num_bytes >> 20} MB; choose smaller sizes, such as its width"
+            )
+
+    def _untrained(self, module: ProgramModule, num_columns: int, num_rows: int | None) -> TrainedNetwork:
+        """What training leaves, but for what is learned: all that its file is checked for is known before."""
         from tilewright.cost_model.neural.export import export
+        from tilewright.cost_model.neural.training import seeded
 
         names = self.encoder.columns
-        return TrainedNetwork(
-            export(module, num_columns, num_rows),
-            {name: tensor.detach().numpy().copy() for name, tensor in module.state_dict().items()},
-            names if len(names) == num_columns else _numbered(num_columns),
-            num_rows,
+        columns = names if len(names) == num_columns else _numbered(num_columns)
+        with seeded(self.seed):  # a network that draws numbers learns with the same ones
+            network = TrainedNetwork(export(module, num_columns, num_rows), _weights(module), columns, num_rows)
+        network.check(
+            f"the cost model {self.name} would not come back from its file; choose smaller sizes, such as its width or "
+            "num_heads, or plainer operations in a module of your own"
         )
+        return network
 
     def _check_training(self, examples: Examples) -> None:
         """Before any work, that it can be done."""
         self._check_options()
         if len(examples) == 0:
             raise UsageError("a cost model learns from at least one program, got no examples; measure some first")
+        if self.loss != MSE and self.batch_size == 1:
+            raise UsageError(
+                f"the loss {self.loss} compares the programs of a batch, and the cost model {self.name} has a "
+                f"batch_size of 1; choose at least 2, or the loss {MSE}"
+            )
         names = self.encoder.columns
         if self.reads_named_columns and examples.num_features != len(names):
             raise UsageError(
@@ -254,8 +280,10 @@ class NeuralModel(CostModel):
         """Before training and after loading; a subclass adds its own, with `check_sizes`."""
         if self.loss not in LOSSES:
             raise UsageError(f"loss of the cost model {self.name} is one of {', '.join(LOSSES)}, got {self.loss!r}")
-        for name in ("epochs", "update_epochs", "batch_size", "patience", "num_threads"):
+        for name in ("epochs", "update_epochs", "batch_size", "patience"):
             whole_number(name, getattr(self, name), least=1)
+        if whole_number("num_threads", self.num_threads, least=1) > MAX_THREADS:
+            raise UsageError(f"num_threads is {self.num_threads}; it must be at most {MAX_THREADS}")
         whole_number("seed", self.seed, least=0)
         for name in ("learning_rate", "update_learning_rate", "clip"):
             check_number(name, getattr(self, name), "above 0", lambda number: number > 0)
@@ -314,9 +342,14 @@ def check_sizes(model: NeuralModel, *options: str) -> None:
 
 def check_number(name: str, value: Any, rule: str, follows: Callable[[float], bool]) -> None:
     """That an option is a number which follows the rule."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not -_MOST <= value <= _MOST or not follows(value):
         raise UsageError(f"{name} is {shown(value)}; it must be a number {rule}, and at most {_MOST:g}")
+
+
+def _weights(module: ProgramModule) -> dict[str, NDArray[Any]]:
+    """In arrays of their own: torch is not needed from here on."""
+    return {name: tensor.detach().numpy().copy() for name, tensor in module.state_dict().items()}
 
 
 def _numbered(num_columns: int) -> tuple[str, ...]:

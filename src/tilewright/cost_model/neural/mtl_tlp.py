@@ -72,9 +72,14 @@ class MtlTlp(TlpOptions):
         )
 
     def fit_examples(self, examples: Examples, **options: Any) -> None:
+        before = self.network_, self.devices_
         self.network_ = None  # it belongs to other heads
         self.devices_ = tuple(sorted(_devices(examples))) or ("",)
-        super().fit_examples(examples, **options)
+        try:
+            super().fit_examples(examples, **options)
+        finally:
+            if self.network_ is None:  # nothing was learned: what was known before still holds
+                self.network_, self.devices_ = before
 
     def _check_training(self, examples: Examples) -> None:
         super()._check_training(examples)

@@ -22,7 +22,7 @@ _NETWORK, _COLUMNS, _NUM_ROWS, _WEIGHT = "network", "columns", "num_rows", "weig
 MAX_ROWS = 1024
 _MANY_ROWS = 256
 """Those of a large program, for which a network that has any number of them is checked."""
-_REMEDY = "train the model again, or get the file again"
+_REMEDY = "the file is broken or not of tilewright; train the model again, or get the file again"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +40,10 @@ class TrainedNetwork:
     def __deepcopy__(self, memo: dict[int, Any]) -> TrainedNetwork:
         """Itself: nothing changes it, and copies of a model share it."""
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what runs it, which is of this process."""
+        return TrainedNetwork, (self.onnx, self.weights, self.columns, self.num_rows)
 
     @property
     def num_weights(self) -> int:
@@ -86,14 +90,18 @@ class TrainedNetwork:
                 f"a trained network has {_NETWORK}, {_COLUMNS} and {_NUM_ROWS}, but {error}; {_REMEDY}"
             ) from error
         weights = {name.removeprefix(_WEIGHT): array for name, array in arrays.items() if name.startswith(_WEIGHT)}
-        for name, array in weights.items():
-            if array.dtype != np.float32 or not np.isfinite(array).all():
-                raise UsageError(f"the weights of a network are finite float32, got another in {name}; {_REMEDY}")
         if not 0 <= num_rows <= MAX_ROWS:
             raise UsageError(f"a trained network has up to {MAX_ROWS} rows, got {num_rows}; {_REMEDY}")
         found = TrainedNetwork(network, weights, columns, num_rows or None)
-        check_network(network, found._shapes(num_rows or _MANY_ROWS))
+        found.check(_REMEDY)
         return found
+
+    def check(self, remedy: str) -> None:
+        """That it may be run, and comes back from a file; UsageError says what to do where it does not."""
+        for name, array in self.weights.items():
+            if array.dtype != np.float32 or not np.isfinite(array).all():
+                raise UsageError(f"the weights of a network are finite float32, got another in {name}; {remedy}")
+        check_network(self.onnx, self._shapes(self.num_rows or _MANY_ROWS), remedy)
 
 
 def _whole_chunk(array: NDArray[np.float32], start: int) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
@@ -88,19 +88,46 @@ def objective_of(loss: str) -> Objective:
 
 
 def held_out(examples: Examples, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which programs are for validation: those of about so large a share of the subjects, drawn by the seed."""
-    subjects = np.unique(examples.tasks)
-    num_held_out = min(int(share * len(subjects) + 0.5), len(subjects) - 1)
-    chosen = np.random.default_rng(seed).permutation(subjects)[:num_held_out]
+    """Which programs are for validation: those of about so large a share of the subjects, drawn by the seed.
+
+    Of a subject whose labels are all equal no order can be wrong: none such is chosen, nor the last of the others.
+    """
+    subjects, own = np.unique(examples.tasks, return_inverse=True)
+    least, most = np.full(len(subjects), np.inf), np.full(len(subjects), -np.inf)
+    np.minimum.at(least, own, examples.labels)
+    np.maximum.at(most, own, examples.labels)
+    tells = most > least
+    num_held_out = min(int(share * len(subjects) + 0.5), max(np.count_nonzero(tells) - 1, 0))
+    drawn = np.random.default_rng(seed).permutation(subjects)
+    chosen = drawn[np.isin(drawn, subjects[tells])][:num_held_out]
     return np.isin(examples.tasks, chosen)
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """What torch draws follows from the seed, and what it draws afterwards is as if nothing had been drawn."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
+    """What torch draws follows from the seed, and networks are made and trained whatever else the caller has set.
+
+    Afterwards all is as it was: as if nothing had been drawn, and without gradients, for instance, if there were none.
+    """
+    device, dtype = torch.get_default_device(), torch.get_default_dtype()
+    on_cpu = nullcontext() if device.type == "cpu" else torch.device("cpu")  # which takes time at every operation
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.inference_mode(False), torch.autocast("cpu", enabled=False), on_cpu, torch.random.fork_rng([]):
+            torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+def num_weights(make: Callable[[], ProgramModule]) -> int:
+    """How many numbers a network has, found without the memory for them; 0 of one that looks at its own."""
+    try:
+        with torch.device("meta"):
+            weights = make().state_dict().values()
+    except (RuntimeError, TypeError):
+        return 0
+    return int(sum(tensor.numel() for tensor in weights))
 
 
 def set_weights(module: ProgramModule, weights: Mapping[str, NDArray[Any]]) -> None:

@@ -25,7 +25,7 @@ class LstmModule(PrimitiveModule):
         self.rows = stack(self.num_inputs, width)
         self.from_row = nn.Linear(width, 4 * width)
         self.from_state = nn.Linear(width, 4 * width, bias=False)
-        self.head = stack(width, width, width // 2, 1, ends_linear=True)
+        self.head = stack(width, width, max(width // 2, 1), 1, ends_linear=True)
         for weight in (*self.from_row.parameters(), *self.from_state.parameters()):
             nn.init.uniform_(weight, -1 / math.sqrt(width), 1 / math.sqrt(width))
 
