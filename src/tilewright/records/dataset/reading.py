@@ -63,7 +63,7 @@ def _measured(folder: DatasetFolder, device: Device, part: Part) -> list[Group]:
 def _check_steps(part: Part, population: Population) -> None:
     """Whether the steps can be applied: who wrote them may have had other rules for them, and no model reads them."""
     try:
-        population[:1].schedule  # noqa: B018 - it is computed when it is asked for
+        population.schedule  # noqa: B018 - it is computed when it is asked for, and kept for encoders
     except (TilewrightError, OverflowError) as error:
         raise broken(part.path, f"the steps of {population.sketch!r} cannot be applied: {error}") from error
 
