@@ -79,7 +79,7 @@ def test_what_was_run_is_not_run_again(capsys: pytest.CaptureFixture[str], monke
     assert run("--table", "1", "--models", TREES) == 0
     first = capsys.readouterr().out
 
-    def never(*_: object) -> None:
+    def never(*_: object, **__: object) -> None:
         raise AssertionError
 
     with monkeypatch.context() as patched:
@@ -101,7 +101,7 @@ def test_other_data_is_another_case(data: Path) -> None:
 
 
 def test_an_interrupted_training_leaves_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     assert run("--table", "1", "--models", "random", TREES) == 0

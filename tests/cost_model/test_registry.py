@@ -111,7 +111,7 @@ def test_a_file_that_holds_more_than_any_model_is_refused(tmp_path: Path, monkey
 def test_a_model_that_would_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.npz"
     RandomModel(seed=1).save(path)
-    monkeypatch.setattr("tilewright.cost_model.base._MAX_BYTES", 2 * path.stat().st_size)
+    monkeypatch.setattr("tilewright.cost_model.base.MAX_BYTES", 2 * path.stat().st_size)
     model = BoostedTrees()
     model.fit_examples(sum_structured_examples(60))
     with pytest.raises(UsageError, match="a model of at most .* bytes is read again .*, got .*: train a smaller one"):
@@ -167,7 +167,7 @@ def test_options_stand_behind_the_name() -> None:
         ("boosted-trees:num_trees=many", "the option num_trees of the cost model boosted-trees is like 40"),
         ("boosted-trees:num_trees=" + "[" * 100_000, "the option num_trees of the cost model boosted-trees is like 40"),
         ("boosted-trees:features=magic", "an encoder is one of"),
-        ("boosted-trees:features=curves+hardware+curves", "got curves.hardware.curves; name each encoder once"),
+        ("boosted-trees:features=curves+hardware+curves", "got curves twice; give it once"),
         ("trees:num_trees=2", "cost_model is 'trees:num_trees=2'; it must be one of"),
     ],
 )

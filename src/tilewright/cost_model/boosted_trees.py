@@ -28,7 +28,7 @@ from tilewright.cost_model.tree_objectives import (
 )
 from tilewright.cost_model.views import DeviceInRows
 from tilewright.errors import UsageError
-from tilewright.features import ESTIMATE, Encoder, JoinedEncoder, StatementEncoder, create_encoder
+from tilewright.features import ESTIMATE, Encoder, StatementEncoder, create_encoder
 
 SQUARED, RANK = "squared", "rank"
 OBJECTIVES = (SQUARED, RANK)
@@ -256,8 +256,6 @@ class BoostedTrees(CostModel):
 
 def _encoder(features: str) -> Encoder:
     encoder = create_encoder(features)
-    if isinstance(encoder, JoinedEncoder) and len(set(encoder.parts)) < len(encoder.parts):
-        raise UsageError(f"boosted trees read the columns of an encoder once, got {features}; name each encoder once")
     if not encoder.columns:
         raise UsageError(
             f"boosted trees read features with the same columns for all sketches, and those of {features} differ from "

@@ -212,7 +212,7 @@ def test_a_checkpoint_may_be_larger_than_the_file_of_a_model(tmp_path: Path, mon
     whole, torn = make(width=64), make(width=64)
     whole.fit_examples(examples)
     whole.save(tmp_path / "model.npz")
-    monkeypatch.setattr("tilewright.cost_model.base._MAX_BYTES", (tmp_path / "model.npz").stat().st_size)
+    monkeypatch.setattr("tilewright.cost_model.base.MAX_BYTES", (tmp_path / "model.npz").stat().st_size)
     with pytest.raises(InterruptError):
         torn.fit_examples(examples, checkpoint=tmp_path / "c.npz", on_epoch=interrupt_after(2))
     assert (tmp_path / "c.npz").stat().st_size > 2 * (tmp_path / "model.npz").stat().st_size
