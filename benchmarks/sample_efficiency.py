@@ -14,7 +14,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -34,11 +34,11 @@ PLACES = 3
 """Where arrays lie decides up to 6 % of what a program takes: each is timed with so many sets of them."""
 METHOD = (
     "For each seed: a random search (or one for all) and an evolutionary one with a learned cost model, of so many "
-    "trials. "
-    "The best random program is timed in turns with each program that was the best of the search for a while, all of "
-    f"them with {PLACES} sets of arrays, of which the median counts: where arrays lie decides some percent. The "
-    "ratio is the random winner's time by that of the search's last one, the median over the seeds. `reached after` is "
-    "the first trial of the search whose program is no slower than the best random one, by the medians of the turns."
+    "trials. The best random program is timed in turns with each program that was the best of the search for a while, "
+    f"all of them with {PLACES} sets of arrays, of which the median counts: where arrays lie decides some percent. A "
+    "program that both found is timed once, and as fast as itself. The ratio is the random winner's time by that of "
+    "the search's last one, the median over the seeds. `reached after` is the first trial of the search whose program "
+    "is no slower than the best random one, by the medians of the turns."
 )
 WORKLOADS = (
     "c2d:1x14x14x256,256,3x3,s1,p1",
@@ -129,22 +129,25 @@ def searched(workload: str, search: str, trials: int, seed: int, options: argpar
 def compare(seed: int, random: TuneResult, evolutionary: TuneResult, rounds: int) -> Seed:
     """Time the random winner in turns with all that led the search, and see when it got as far."""
     leaders = leaders_of(evolutionary)
-    kernels = {0: random.compile()}
-    for trial, trace in leaders.items():
-        kernels[trial] = build(trace.apply(evolutionary.task), evolutionary.target, evolutionary.threads)
-    times_ms = _in_turns_ms(evolutionary.task, kernels, rounds)
-    random_ms = times_ms.pop(0)
-    reached = [trial for trial, time_ms in times_ms.items() if time_ms <= random_ms]
-    return Seed(seed, random_ms, times_ms[max(times_ms)], min(reached, default=None))
+    programs = list(dict.fromkeys([random.best.trace, *leaders.values()]))
+    kernels = [build(trace.apply(random.task), random.target, random.threads) for trace in programs]
+    ms_of = dict(zip(programs, _in_turns_ms(random.task, kernels, rounds), strict=True))
+    random_ms = ms_of[random.best.trace]
+    reached = [trial for trial, trace in leaders.items() if ms_of[trace] <= random_ms]
+    return Seed(seed, random_ms, ms_of[leaders[max(leaders)]], min(reached, default=None))
 
 
-def _in_turns_ms(task: Task, kernels: Mapping[int, Kernel], rounds: int) -> dict[int, float]:
+def _in_turns_ms(task: Task, kernels: Sequence[Kernel], rounds: int) -> list[float]:
     """The time of each kernel: the median over arrays in several places, of the medians of the turns with each."""
-    calls = {f"{number}.{place}": prepare(task, kernels[number]).call for place in range(PLACES) for number in kernels}
-    timings = take_turns(calls, rounds, settle_s=0.0)
-    return {
-        number: 1e3 * median(timings[f"{number}.{place}"].median_s for place in range(PLACES)) for number in kernels
+    calls = {
+        f"{number}.{place}": prepare(task, kernel).call
+        for place in range(PLACES)
+        for number, kernel in enumerate(kernels)
     }
+    timings = take_turns(calls, rounds, settle_s=0.0)
+    return [
+        1e3 * median(timings[f"{number}.{place}"].median_s for place in range(PLACES)) for number in range(len(kernels))
+    ]
 
 
 def leaders_of(result: TuneResult) -> dict[int, Trace]:

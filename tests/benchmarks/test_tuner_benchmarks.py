@@ -87,6 +87,13 @@ def test_those_that_led_a_search_are_each_the_fastest_until_then(tmp_path: Path)
     assert leaders[6] == result.best.trace
 
 
+def test_a_program_that_both_searches_found_is_as_fast_as_itself(tmp_path: Path) -> None:
+    result = tuned.tune_workload("gmm:16x16x16", tmp_path / "records.jsonl", trials=6, threads=1)
+    seed = sample_efficiency.compare(0, result, result, rounds=1)
+    assert seed.ratio == 1.0
+    assert seed.reached_after is not None
+
+
 def test_a_case_may_be_a_task_of_a_network() -> None:
     first, second = tuned.task_of("bert_tiny/1"), tuned.task_of("bert_tiny/2")
     assert first.hash != second.hash
