@@ -14,7 +14,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -35,10 +35,10 @@ PLACES = 3
 METHOD = (
     "For each seed: a random search (or one for all) and an evolutionary one with a learned cost model, of so many "
     "trials. The best random program is timed in turns with each program that was the best of the search for a while, "
-    f"all of them with {PLACES} sets of arrays, of which the median counts: where arrays lie decides some percent. A "
-    "program that both found is timed once, and as fast as itself. The ratio is the random winner's time by that of "
-    "the search's last one, the median over the seeds. `reached after` is the first trial of the search whose program "
-    "is no slower than the best random one, by the medians of the turns."
+    f"all of them on the same {PLACES} sets of arrays, of which the median counts: where arrays lie decides some "
+    "percent. A program that both found is timed once, and as fast as itself. The ratio is the random winner's time by "
+    "that of the search's last one, the median over the seeds. `reached after` is the first trial of the search whose "
+    "program is no slower than the best random one, by the medians of the turns."
 )
 WORKLOADS = (
     "c2d:1x14x14x256,256,3x3,s1,p1",
@@ -139,15 +139,12 @@ def compare(seed: int, random: TuneResult, evolutionary: TuneResult, rounds: int
 
 def _in_turns_ms(task: Task, kernels: Sequence[Kernel], rounds: int) -> list[float]:
     """The time of each kernel: the median over arrays in several places, of the medians of the turns with each."""
-    calls = {
-        f"{number}.{place}": prepare(task, kernel).call
-        for place in range(PLACES)
-        for number, kernel in enumerate(kernels)
-    }
+    calls: dict[str, Callable[[], object]] = {}
+    for place in range(PLACES):
+        first = prepare(task, kernels[0])
+        calls |= {f"{n}.{place}": prepare(task, kernel, beside=first).call for n, kernel in enumerate(kernels)}
     timings = take_turns(calls, rounds, settle_s=0.0)
-    return [
-        1e3 * median(timings[f"{number}.{place}"].median_s for place in range(PLACES)) for number in range(len(kernels))
-    ]
+    return [1e3 * median(timings[f"{n}.{place}"].median_s for place in range(PLACES)) for n in range(len(kernels))]
 
 
 def leaders_of(result: TuneResult) -> dict[int, Trace]:

@@ -86,16 +86,21 @@ def tune_task(
     )
 
 
-def prepare(task: Task, kernel: Kernel, seed: int = 0) -> Prepared:
-    """A kernel of the task with random inputs."""
-    inputs: dict[str, Array] = {
-        tensor.name: array
-        for tensor, array in zip(task.inputs, random_inputs(task, np.random.default_rng(seed)), strict=True)
-    }
+def prepare(task: Task, kernel: Kernel, seed: int = 0, beside: Prepared | None = None) -> Prepared:
+    """A kernel of the task with random inputs, or on the arrays of another one that it is compared with."""
+    if beside is None:
+        inputs, out = inputs_of(task, seed), np.empty(task.outputs[0].shape, np.float32)
+    else:
+        inputs, out = beside.inputs, beside.out
     bound = kernel.bind(**{tensor.name: inputs[tensor.name] for tensor in task.constants})
     given = [inputs[tensor.name] for tensor in task.inputs if not tensor.is_constant]
-    out = np.empty(task.outputs[0].shape, np.float32)
     return Prepared(lambda: bound(*given, out=out), inputs, out)
+
+
+def inputs_of(task: Task, seed: int) -> dict[str, Array]:
+    """Random inputs, by their names."""
+    drawn = random_inputs(task, np.random.default_rng(seed))
+    return {tensor.name: array for tensor, array in zip(task.inputs, drawn, strict=True)}
 
 
 def best_so_far_s(result: TuneResult) -> list[float]:
