@@ -157,6 +157,33 @@ def test_options_stand_behind_the_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('ensemble:members=["analytical","boosted-trees"]', {"members": ["analytical", "boosted-trees"], "seed": 7}),
+        (
+            'ensemble:members=["boosted-trees:objective=rank,num_trees=3", "random"],seed=2',
+            {"members": ["boosted-trees:objective=rank,num_trees=3", "random"], "seed": 2},
+        ),
+        (
+            'residual:folds_of=tasks,local_options={"num_trees": 3, "max_depth": 1},num_folds=2',
+            {"folds_of": "tasks", "local_options": {"num_trees": 3, "max_depth": 1}, "num_folds": 2},
+        ),
+    ],
+)
+def test_a_comma_inside_a_value_separates_no_options(text: str, expected: dict[str, object]) -> None:
+    assert find(text, seed=7).options.items() >= expected.items()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["random:seed=1,", "random:", "random:,", 'ensemble:members=["random","analytical"', "random:seed,seed=[1,2]"],
+)
+def test_a_comma_too_many_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="an option of a cost model is '.*'; give a name and a value"):
+        find(text)
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("boosted-trees:trees", "an option of a cost model is 'trees'; give a name and a value"),
