@@ -272,3 +272,24 @@ def test_a_residual_over_a_model_that_knows_nothing_is_refused_before_tuning(tmp
     for given in ("residual:global_model=boosted-trees", over_nothing, tmp_path / "model.npz"):
         with pytest.raises(UsageError, match="the global model boosted-trees of a residual has learned nothing yet"):
             find(given)
+
+
+def test_another_local_model_of_a_residual_has_its_own_options() -> None:
+    """Those by default are of trees; a text cannot say that there are none."""
+    model = find("residual:local_model=factor-trees,seed=3")
+    assert model.options["local_options"] == {}
+    assert "program.flop" in model.encoder.columns
+    assert find("residual:local_model=boosted-trees").options["local_options"] == ResidualModel().local_options
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("residual:local_model=xgb", "a cost model is one of .*, got 'xgb'"),
+        ('residual:local_options={"num_tree":3}', "boosted-trees are features, .*; got num_tree"),
+        ("residual:local_model=random", "those of choices differ from sketch to sketch"),
+    ],
+)
+def test_a_local_model_that_cannot_be_made_is_refused_before_tuning(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        find(text)

@@ -131,7 +131,7 @@ def find(model: object, seed: int = 0) -> CostModel:
     """
     found = _found(model, seed)
     if isinstance(found, ResidualModel):
-        found._check_fitted()  # now, and not when the first programs are measured
+        found.check_parts()  # now, and not when the first programs are measured
     return found
 
 
