@@ -47,6 +47,23 @@ def test_programs_know_the_devices_they_were_measured_on() -> None:
     assert (chosen.devices.tolist(), chosen.device_names) == ([1], ("one", "two"))
 
 
+def test_programs_without_numbers_are_programs() -> None:
+    """The choices of a sketch that has no knobs."""
+    examples = Examples.of_groups([np.zeros((3, 1, 0), np.float32)], [np.array([1.0, 2.0, np.inf])], ["a"])
+    assert (len(examples), examples.num_features) == (3, 0)
+    assert examples.labels.tolist() == [1.0, 0.5, 0.0]
+    assert examples.select(np.array([1])).labels.tolist() == [0.5]
+
+
+def test_programs_with_other_columns_are_refused() -> None:
+    """The choices of two sketches: NumPy could not put them into one array."""
+    two, three = np.zeros((1, 1, 2), np.float32), np.zeros((1, 1, 3), np.float32)
+    with pytest.raises(UsageError, match=r"same columns for all programs, got some of \[2, 3\] columns"):
+        Examples.of_groups([two, three], [np.ones(1), np.ones(1)], ["a", "a"])
+    with pytest.raises(UsageError, match="encoder whose columns are the same for all, such as knobs"):
+        Examples.build([two[0], three[0]], [1.0, 1.0], ["a", "a"])
+
+
 def test_programs_are_padded_to_the_longest_of_those_asked_for() -> None:
     features = [np.full((rows, 2), rows, np.float32) for rows in (3, 1, 5, 2)]
     examples = Examples.build(features, [1.0, 2.0, 3.0, 4.0], ["a", "a", "b", "b"])

@@ -41,6 +41,23 @@ def test_average_peak_score_is_the_mean_of_the_best_so_far() -> None:
     assert [peak_score(scores, LABELS, k) for k in (1, 2, 3)] == [0.1, 0.4, 1.0]
 
 
+def test_among_equal_scores_the_order_of_the_candidates_says_nothing() -> None:
+    """What tells nothing apart is as good as a blind choice, whether the best candidate comes first or last."""
+    for order in ([0, 1, 2, 3], [2, 3, 1, 0]):
+        blind = [peak_score(np.zeros(4), LABELS[order], k) for k in (1, 2)]
+        assert average_peak_score(np.zeros(4), LABELS[order], 2) == pytest.approx(np.mean(blind))
+        assert top_k_recall(np.zeros(4), LABELS[order], 1) == 0.25
+        knows_the_best = np.where(LABELS[order] == 1.0, 1.0, 0.0)
+        assert top_k_recall(knows_the_best, LABELS[order], 2) == pytest.approx((1 + 1 / 3) / 2)
+
+
+def test_a_candidate_as_good_as_the_best_is_as_good_a_choice() -> None:
+    labels = np.array([1.0, 1.0, 0.5])
+    for scores in ([3.0, 2.0, 1.0], [2.0, 3.0, 1.0]):
+        assert top_k_recall(np.array(scores), labels, 1) == 1.0
+    assert top_k_recall(np.array([2.0, 1.0, 3.0]), labels, 2) == 0.5
+
+
 def test_k_above_the_number_of_candidates_means_all() -> None:
     assert peak_score(-LABELS, LABELS, 100) == top_k_recall(-LABELS, LABELS, 100) == 1.0
 

@@ -157,6 +157,33 @@ def test_options_stand_behind_the_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('ensemble:members=["analytical","boosted-trees"]', {"members": ["analytical", "boosted-trees"], "seed": 7}),
+        (
+            'ensemble:members=["boosted-trees:objective=rank,num_trees=3", "random"],seed=2',
+            {"members": ["boosted-trees:objective=rank,num_trees=3", "random"], "seed": 2},
+        ),
+        (
+            'residual:folds_of=tasks,local_options={"num_trees": 3, "max_depth": 1},num_folds=2',
+            {"folds_of": "tasks", "local_options": {"num_trees": 3, "max_depth": 1}, "num_folds": 2},
+        ),
+    ],
+)
+def test_a_comma_inside_a_value_separates_no_options(text: str, expected: dict[str, object]) -> None:
+    assert find(text, seed=7).options.items() >= expected.items()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["random:seed=1,", "random:", "random:,", 'ensemble:members=["random","analytical"', "random:seed,seed=[1,2]"],
+)
+def test_a_comma_too_many_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="an option of a cost model is '.*'; give a name and a value"):
+        find(text)
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("boosted-trees:trees", "an option of a cost model is 'trees'; give a name and a value"),
@@ -245,3 +272,24 @@ def test_a_residual_over_a_model_that_knows_nothing_is_refused_before_tuning(tmp
     for given in ("residual:global_model=boosted-trees", over_nothing, tmp_path / "model.npz"):
         with pytest.raises(UsageError, match="the global model boosted-trees of a residual has learned nothing yet"):
             find(given)
+
+
+def test_another_local_model_of_a_residual_has_its_own_options() -> None:
+    """Those by default are of trees; a text cannot say that there are none."""
+    model = find("residual:local_model=factor-trees,seed=3")
+    assert model.options["local_options"] == {}
+    assert "program.flop" in model.encoder.columns
+    assert find("residual:local_model=boosted-trees").options["local_options"] == ResidualModel().local_options
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("residual:local_model=xgb", "a cost model is one of .*, got 'xgb'"),
+        ('residual:local_options={"num_tree":3}', "boosted-trees are features, .*; got num_tree"),
+        ("residual:local_model=random", "those of choices differ from sketch to sketch"),
+    ],
+)
+def test_a_local_model_that_cannot_be_made_is_refused_before_tuning(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        find(text)

@@ -292,7 +292,7 @@ def test_the_local_model_corrects_what_a_prior_of_another_world_says(known: Prio
 def test_a_model_as_prior_takes_the_place_of_what_ships(known: Prior) -> None:
     trained = BoostedTrees(num_trees=3)
     trained.fit(known.dataset)
-    for name in ("default", "boosted-trees"):
+    for name in ("default", "boosted-trees", "residual", "residual:global_model=random"):
         model = History(find(name), Prior(model=trained)).model()
         assert isinstance(model, ResidualModel)
         assert model.base is trained
@@ -304,6 +304,16 @@ def test_a_model_as_prior_takes_the_place_of_what_ships(known: Prior) -> None:
         UsageError, match="cost_model is boosted-trees, which is trained, and so is the model of the pri"
     ):
         History(trained, Prior(model=trained))
+
+
+def test_a_model_that_is_to_learn_is_not_left_out_for_one_that_has(known: Prior) -> None:
+    trained = BoostedTrees(num_trees=3)
+    trained.fit(known.dataset)
+    net = Mlp(width=8, num_blocks=1, epochs=1)
+    for prior in (Prior(model=trained), Prior(known.dataset, trained)):
+        with pytest.raises(UsageError, match=r"cost_model is mlp, which learns .* boosted-trees, which would take its"):
+            History(net, prior)
+    assert not net.is_fitted
 
 
 @pytest.mark.parametrize("name", ["analytical", "random"])

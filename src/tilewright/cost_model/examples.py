@@ -89,6 +89,7 @@ class Examples:
         latencies = np.array([np.inf if latency is None else latency for latency in latencies_s], np.float64)
         offsets = np.zeros(len(features) + 1, np.int64)
         np.cumsum([len(f) for f in features], out=offsets[1:])
+        _check_same_columns(features)
         values = np.concatenate(features, dtype=np.float32) if features else np.zeros((0, 0), np.float32)
         return cls(values, offsets, _relative_throughput(latencies, ids), ids, device_ids, device_names or ("",))
 
@@ -104,12 +105,14 @@ class Examples:
 
         The latency of a failure is infinite.
         """
+        _check_same_columns(values)
         counts = [len(group) for group in values]
         ids = np.repeat(_numbered(tasks)[0], counts)
         device_ids, device_names = _numbered([""] * len(values) if devices is None else devices)
         offsets = np.zeros(sum(counts) + 1, np.int64)
         np.cumsum(np.repeat([group.shape[1] for group in values], counts), out=offsets[1:])
-        rows = [group.reshape(-1, group.shape[2]) for group in values]
+        # Programs of a sketch without knobs have no choices: -1 for the number of rows would say nothing then.
+        rows = [group.reshape(len(group) * group.shape[1], group.shape[2]) for group in values]
         flat = np.concatenate(rows) if rows else np.zeros((0, 0), np.float32)
         latencies = np.concatenate(latencies_s) if latencies_s else np.zeros(0)
         labels = _relative_throughput(latencies, ids)
@@ -154,6 +157,15 @@ class Examples:
         values = np.zeros((*mask.shape, self.num_features), np.float32)
         values[mask] = self.select(programs).values
         return values, mask
+
+
+def _check_same_columns(parts: Sequence[NDArray[np.float32]]) -> None:
+    widths = sorted({part.shape[-1] for part in parts})
+    if len(widths) > 1:
+        raise UsageError(
+            f"examples have the same columns for all programs, got some of {shown(widths)} columns, as of the choices "
+            f"of several sketches; choose an encoder whose columns are the same for all, such as knobs"
+        )
 
 
 def _numbered(names: Sequence[_Name]) -> tuple[NDArray[np.int64], tuple[_Name, ...]]:

@@ -35,13 +35,17 @@ def pairwise_accuracy(scores: Floats, labels: Floats) -> float:
 
 
 def top_k_recall(scores: Floats, labels: Floats, k: int) -> float:
-    """The share of the k best candidates that are among the k with the highest scores.
+    """The share of the k with the highest scores that are as good as the k-th best candidate.
+
+    Of candidates with the same score any may be among the k: it is the mean over all ways to take them.
 
     >>> top_k_recall(np.array([3.0, 1.0, 2.0]), np.array([0.9, 0.5, 0.1]), k=2)
     0.5
     """
     k = _check(scores, labels, k)
-    return len(np.intersect1d(_best(scores, k), _best(labels, k))) / k
+    is_best, last = labels >= np.sort(labels)[-k], np.sort(scores)[-k]
+    sure, tied = is_best[scores > last], is_best[scores == last]
+    return float(sure.sum() + tied.mean() * (k - len(sure))) / k
 
 
 def peak_score(scores: Floats, labels: Floats, k: int) -> float:
@@ -80,10 +84,7 @@ def top_k_latency_s(scores: Floats, latencies_s: Floats, k: int) -> float:
 def average_peak_score(scores: Floats, labels: Floats, k: int) -> float:
     """The mean of `peak_score` for 1 to k: how soon a good candidate comes up, not only whether."""
     k = _check(scores, labels, k)
-    best = labels.max()
-    if best <= 0:
-        return 1.0
-    return float(np.maximum.accumulate(labels[_best(scores, k)]).mean() / best)
+    return float(np.mean([peak_score(scores, labels, taken) for taken in range(1, k + 1)]))
 
 
 def mean_over_tasks(
@@ -109,11 +110,6 @@ def _chances_of_the_least(num: int, taken: int) -> Floats:
     places = np.arange(1, num, dtype=np.float64)
     passed_over = np.maximum(num - places - taken + 1, 0) / (num - places)
     return np.cumprod(np.concatenate([[taken / num], passed_over]))
-
-
-def _best(values: Floats, k: int) -> NDArray[np.int64]:
-    """The k highest, the first among equals."""
-    return np.argsort(-values, kind="stable")[:k]
 
 
 def _check(scores: Floats, labels: Floats, k: int = 1) -> int:

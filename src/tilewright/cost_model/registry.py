@@ -98,11 +98,13 @@ def create_from_text(text: str, **implied: Any) -> CostModel:
 
     >>> create_from_text("random:seed=2", seed=1), create_from_text("analytical", seed=1)
     (RandomModel(seed=2), AnalyticalModel())
+    >>> create_from_text('ensemble:members=["analytical", "boosted-trees:objective=rank,num_trees=9"],seed=3').options
+    {'members': ['analytical', 'boosted-trees:objective=rank,num_trees=9'], 'num_threads': 1, 'seed': 3}
     """
     name, separator, given = text.partition(":")
     known = create(name).options
     options = {key: value for key, value in implied.items() if key in known}
-    return create(name, **options | parse_options(given.split(",") if separator else []))
+    return create(name, **options | parse_options(_separated(given) if separator else []))
 
 
 def load(path: str | os.PathLike[str]) -> CostModel:
@@ -129,7 +131,7 @@ def find(model: object, seed: int = 0) -> CostModel:
     """
     found = _found(model, seed)
     if isinstance(found, ResidualModel):
-        found._check_fitted()  # now, and not when the first programs are measured
+        found.check_parts()  # now, and not when the first programs are measured
     return found
 
 
@@ -167,6 +169,29 @@ def parse_options(given: Sequence[str], what: str = "an option of a cost model")
         except (ValueError, RecursionError):
             options[key] = value
     return options
+
+
+def _separated(given: str) -> list[str]:
+    """Options with commas between them; one inside a value that is JSON, such as a list, separates nothing."""
+    texts: list[str] = []
+    begin = 0
+    while begin <= len(given):
+        end = given.find(",", _end_of_value(given, begin))
+        end = len(given) if end < 0 else end
+        texts.append(given[begin:end])
+        begin = end + 1
+    return texts
+
+
+def _end_of_value(given: str, begin: int) -> int:
+    """Where the JSON of the option from `begin` on ends; `begin` itself where there is none."""
+    key, separator, _ = given[begin:].partition("=")
+    if not separator or "," in key:
+        return begin
+    try:
+        return json.JSONDecoder().raw_decode(given, begin + len(key) + 1)[1]
+    except (ValueError, RecursionError):
+        return begin
 
 
 def _model(name: str) -> type[CostModel]:

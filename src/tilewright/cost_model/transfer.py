@@ -97,6 +97,13 @@ class ResidualModel(CostModel):
         made.tasks_ = model.tasks_
         return made
 
+    @classmethod
+    def checked_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        known = super().checked_options(options)
+        if known.get("local_model", cls.local_model) != cls.local_model:
+            known.setdefault("local_options", {})  # those by default are of trees
+        return known
+
     def over_another(self, model: CostModel) -> ResidualModel:
         """One with the same options, which has learned nothing yet, over another global model."""
         own = {name: value for name, value in self.options.items() if name not in ("global_model", "global_options")}
@@ -147,6 +154,11 @@ class ResidualModel(CostModel):
     def _new_local(self) -> CostModel:
         model = _create(self.local_model, self.local_options)
         return _create(self.local_model, {"seed": self.seed} | self.local_options) if "seed" in model.options else model
+
+    def check_parts(self) -> None:
+        """That it can score and learn: the global model has learned, and the local one can be made and reads rows."""
+        self._check_fitted()
+        joined_encoder([self.base.encoder, self._new_local().encoder])
 
     # --- learning ---
 

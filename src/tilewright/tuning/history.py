@@ -155,19 +155,26 @@ def _parts_of(
         return prior.model or AnalyticalModel(), over
     if model.is_fitted:
         return _only(model, prior), lambda known: ResidualModel.over(known, seed=seed)
+    if prior.model is not None:
+        raise UsageError(
+            f"cost_model is {model.name}, which learns from the prior's programs or from the task, and the prior has a "
+            f"trained model, {prior.model.name}, which would take its place; give one of them"
+        )
     if not prior.dataset.groups:
-        return prior.model, lambda known: ResidualModel.over(known, seed=seed)
+        return None, None
     begun_s = time.monotonic()
     model.fit(prior.dataset)
     _LOGGER.info("trained %s on the prior, %s, in %.1f s", model.name, prior, time.monotonic() - begun_s)
-    return _only(model, prior), lambda known: ResidualModel.over(known, seed=seed)
+    return model, lambda known: ResidualModel.over(known, seed=seed)
 
 
 def _only(model: CostModel, prior: Prior) -> CostModel:
-    """The trained model that was chosen, or that of a prior in the place of the one that ships."""
+    """The trained model that was chosen, or that of a prior in the place of the one that ships, or of one that knows
+    nothing of any program.
+    """
     if prior.model is None:
         return model
-    if model is not shipped():
+    if model is not shipped() and not isinstance(model, AnalyticalModel | RandomModel):
         raise UsageError(
             f"cost_model is {model.name}, which is trained, and so is the model of the prior, {prior.model.name}; give "
             f"one of them"
