@@ -94,7 +94,7 @@ class EvaluationData:
             if device.tool:
                 networks += [] if is_named_alone else _of_log(corpus, device, kept)
             else:
-                networks += _of_networks(corpus, device, chosen, kept)
+                networks += _of_networks(corpus, device, corpus.as_cut_for(device.name, chosen), kept)
         if not chosen and not networks and any(not source.device.tool for source in corpus.sources):
             raise UsageError(
                 "models are rated on networks, and the datasets name none; restore the folder networks of the dataset, "
