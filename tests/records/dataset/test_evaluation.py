@@ -218,6 +218,8 @@ def test_named_networks_leave_logs_out(folder: DatasetFolder) -> None:
 def test_unknown_devices_are_refused(folder: DatasetFolder) -> None:
     with pytest.raises(UsageError, match="the device 'm1' is in none of the datasets"):
         data_of(folder, devices=["m1"])
+    with pytest.raises(UsageError, match=r"devices is 'a72'; it must be a list, such as \['a72'\]"):
+        data_of(folder, devices="a72")
 
 
 def test_an_evaluation_goes_through_json(folder: DatasetFolder) -> None:

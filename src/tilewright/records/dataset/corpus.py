@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tilewright.arguments import several
 from tilewright.cost_model import Dataset, Group
 from tilewright.errors import RecordFormatError, UsageError
 from tilewright.records.dataset.device import Device
@@ -45,7 +46,7 @@ class Corpus:
     @classmethod
     def open(cls, paths: Sequence[str | os.PathLike[str]]) -> Corpus:
         """The datasets in these folders; one that is named twice counts once."""
-        if not paths:
+        if not several("paths", paths):
             raise UsageError("models are trained and tested on at least one dataset, got none; name a folder")
         sources: list[Source] = []
         networks: list[NetworkTasks] = []
