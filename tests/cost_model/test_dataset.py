@@ -152,7 +152,7 @@ def test_programs_of_a_log_are_read_by_encoders_that_are_joined() -> None:
     np.testing.assert_array_equal(values[:, :1, :width], group.encoded(flat))
     np.testing.assert_array_equal(values[:, 1:, width:], group.encoded(published))
     assert values.shape == (3, 3, width + len(published.columns))
-    with pytest.raises(UsageError, match="have primitives alone, and the encoder choices reads more of them"):
+    with pytest.raises(UsageError, match="the encoder choices reads more of them; .*, and not those of v100"):
         group.encoded(JoinedEncoder((flat, ChoicesEncoder())))
 
 

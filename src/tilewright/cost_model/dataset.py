@@ -130,7 +130,8 @@ class Logged(Group):
         if not isinstance(encoder, PrimitiveReader):
             raise UsageError(
                 f"programs of another tool's log have primitives alone, and the encoder {encoder.name} reads more of "
-                "them; choose a model that reads primitives, or programs that tilewright measured"
+                "them; choose a model that reads primitives, or programs that tilewright measured, and not those of "
+                f"{self.device or 'a log'}"
             )
         return encoder.encode_primitives(self.primitives, len(self))
 
