@@ -80,6 +80,17 @@ def instance(name: str, value: _Kind, kind: type) -> _Kind:
     return value
 
 
+def several(name: str, values: _Kind) -> _Kind:
+    """The values, which are in a list or the like: a text would be read as one value for each of its letters.
+
+    >>> several("devices", ["a72", "v100"])
+    ['a72', 'v100']
+    """
+    if isinstance(values, str | bytes | os.PathLike):
+        raise UsageError(f"{name} is {values!r}; it must be a list, such as [{values!r}]")
+    return values
+
+
 def function(name: str, value: _Kind) -> _Kind:
     """The value, which can be called."""
     if not callable(value):

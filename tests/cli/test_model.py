@@ -336,6 +336,18 @@ def test_a_network_that_is_named_is_trained_on_the_rest(capsys: pytest.CaptureFi
     assert found["num_tasks"] == 1
 
 
+def test_models_are_rated_with_the_options_behind_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "boosted-trees:num_trees=2,objective=rank"
+    assert train("--hold-out", "one", "--option", "num_trees=2", "--option", "objective=rank") == 0
+    found = ratings(capsys, name, "model.npz", "random:seed=3", "--hold-out", "one")
+    assert [each.pop("model") for each in found] == [name, "model.npz", "random:seed=3"]
+    assert found[0] == found[1]
+    assert evaluate("boosted-trees:leaves=2", "--hold-out", "one") == 2
+    assert "the options of the cost model boosted-trees are" in capsys.readouterr().err
+    assert evaluate("boosted-trees:num_trees=2") == 2
+    assert "boosted-trees:num_trees=2 has learned nothing" in capsys.readouterr().err
+
+
 def test_logs_are_rated_with_a_share_of_their_tasks_held_out(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [ansor_line([n + 1], (n + 1) * 1e-3, key=f'["h", {task}]') for task in range(20) for n in range(4)]
     imported(Path("data"), "v100", *lines)

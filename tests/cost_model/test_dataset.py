@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from tilewright.cost_model import BoostedTrees, Dataset, Logged, Measured
 from tilewright.errors import UsageError
-from tilewright.features import ChoicesEncoder, Encoder, Primitive, PrimitiveEncoder, StatementEncoder
+from tilewright.features import (
+    ChoicesEncoder,
+    Encoder,
+    FlatPrimitiveEncoder,
+    JoinedEncoder,
+    Primitive,
+    PrimitiveEncoder,
+    PublishedPrimitiveEncoder,
+    StatementEncoder,
+)
 from tilewright.space import Population, Sketch, SpaceOptions, derive
 from tilewright.target import Target
 from tilewright.workloads import parse
@@ -133,6 +142,18 @@ def test_some_programs_of_a_log_are_a_group() -> None:
     assert (some.subject, some.task_hash) == (group.subject, "2f" * 16)
     encoder = PrimitiveEncoder()
     np.testing.assert_array_equal(some.encoded(encoder), group.encoded(encoder)[[2, 0]])
+
+
+def test_programs_of_a_log_are_read_by_encoders_that_are_joined() -> None:
+    group = Logged((Primitive("SP", ("x",), (64, np.array([2, 4, 8]))),), times(1, 2, 3), "2f" * 16, "v100")
+    flat, published = FlatPrimitiveEncoder(), PublishedPrimitiveEncoder(length=2)
+    values = group.encoded(JoinedEncoder((flat, published)))
+    width = len(flat.columns)
+    np.testing.assert_array_equal(values[:, :1, :width], group.encoded(flat))
+    np.testing.assert_array_equal(values[:, 1:, width:], group.encoded(published))
+    assert values.shape == (3, 3, width + len(published.columns))
+    with pytest.raises(UsageError, match="the encoder choices reads more of them; .*, and not those of v100"):
+        group.encoded(JoinedEncoder((flat, ChoicesEncoder())))
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan])

@@ -33,6 +33,27 @@ def test_records_old_and_new_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("my matmul", ("my matmul",)),
+        ("", ("",)),
+        ('"matmul"', ("matmul",)),
+        ('["8f2c", [64, 64]]', ("8f2c", [64, 64])),
+        ('["8f2c"', ('["8f2c"',)),
+    ],
+)
+def test_a_workload_may_have_a_key_of_any_text(tmp_path: Path, text: str, key: tuple[object, ...]) -> None:
+    """`SearchTask(compute_dag=dag, workload_key="my matmul")` is one that the tool takes, and writes as it is."""
+    data = json.loads(line([1e-3]))
+    data["i"][0][0] = text
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(data))
+    (record,) = read_ansor_log(path)
+    assert record.workload_key == key
+    assert json.loads(record.program.workload) == list(key)
+
+
+@pytest.mark.parametrize(
     "broken",
     [
         *("{", "[]", '{"i": [], "r": [], "v": "v0.6"}', '{"v": "v0.6"}', "[" * 200_000, "\0"),

@@ -39,7 +39,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "models",
         nargs="+",
         metavar="NAME|MODEL.npz",
-        help="names of `tilewright model list`, default, or trained models",
+        help="names of `tilewright model list`, also with options, as in boosted-trees:features=curves; default, or "
+        "trained models",
     )
     add_data_arguments(parser)
     parser.add_argument(
@@ -73,7 +74,7 @@ def find(text: str, seed: int) -> CostModel:
 
     if seed < 0:
         raise UsageError(f"--seed is {seed}; it must be at least 0")
-    if text in (DEFAULT, *names()):
+    if text == DEFAULT or text.partition(":")[0] in names():
         return find(text, seed)
     if not os.path.exists(text):
         raise UsageError(
@@ -86,7 +87,7 @@ def check_ready(text: str, model: CostModel, has_rest: bool) -> None:
     """That the model is trained, or can be, before the data is read."""
     if model.is_fitted:
         return
-    if os.path.exists(text) and text != model.name:
+    if os.path.exists(text) and text.partition(":")[0] != model.name:
         raise UsageError(f"{text} holds a cost model that has learned nothing; train it first")
     if not has_rest:
         raise UsageError(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilewright.cost_model.examples import Examples
 from tilewright.errors import UsageError
-from tilewright.features import Encoder, PrimitiveReader, PrimitiveSequence
+from tilewright.features import Encoder, JoinedEncoder, PrimitiveReader, PrimitiveSequence
 from tilewright.schedule import Extent
 from tilewright.space import Candidate, Population
 
@@ -120,14 +120,20 @@ class Logged(Group):
         return self.task, self.device, self.context
 
     def encoded(self, encoder: Encoder) -> NDArray[np.float32]:
+        if encoder not in self._encoded:
+            self._encoded[encoder] = self._as_read_by(encoder)
+        return self._encoded[encoder]
+
+    def _as_read_by(self, encoder: Encoder) -> NDArray[np.float32]:
+        if isinstance(encoder, JoinedEncoder):
+            return encoder.join([self._as_read_by(part) for part in encoder.parts])
         if not isinstance(encoder, PrimitiveReader):
             raise UsageError(
                 f"programs of another tool's log have primitives alone, and the encoder {encoder.name} reads more of "
-                "them; choose a model that reads primitives, or programs that tilewright measured"
+                "them; choose a model that reads primitives, or programs that tilewright measured, and not those of "
+                f"{self.device or 'a log'}"
             )
-        if encoder not in self._encoded:
-            self._encoded[encoder] = encoder.encode_primitives(self.primitives, len(self))
-        return self._encoded[encoder]
+        return encoder.encode_primitives(self.primitives, len(self))
 
     def forget(self) -> None:
         self._encoded.clear()

@@ -7,6 +7,7 @@ one method, whose work is array operations over the whole population.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from reprlib import repr as shown
@@ -174,8 +175,11 @@ class JoinedEncoder(Encoder):
         return tuple(f"{name}.{column}" for name, part in zip(own, self.parts, strict=True) for column in part.columns)
 
     def encode(self, population: Population) -> NDArray[np.float32]:
-        encoded = [part.encode(population) for part in self.parts]
-        shape = len(population), sum(each.shape[1] for each in encoded), sum(each.shape[2] for each in encoded)
+        return self.join([part.encode(population) for part in self.parts])
+
+    def join(self, encoded: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """What its parts gave for the same programs, as one array."""
+        shape = len(encoded[0]), sum(each.shape[1] for each in encoded), sum(each.shape[2] for each in encoded)
         values = np.zeros(shape, np.float32)
         row = column = 0
         for each in encoded:

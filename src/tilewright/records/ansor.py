@@ -39,7 +39,7 @@ _ANNOTATIONS = (
 class AnsorRecord:
     """One measured program. A step is its kind, such as "SP" for split, and then its arguments."""
 
-    workload_key: tuple[Any, ...]  # a hash or a name, then shapes
+    workload_key: tuple[Any, ...]  # a hash or a name, then shapes; a text of any form stands alone
     target: str
     steps: tuple[tuple[Any, ...], ...]
     costs_s: tuple[float, ...]
@@ -82,9 +82,8 @@ def parse_ansor_line(data: Any) -> AnsorRecord:
     task, (_, steps) = data["i"]
     costs, error, _, time = data["r"][:4]
     failure = error_number(error)
-    key = json.loads(task[0])
     return AnsorRecord(
-        workload_key=tuple(key) if isinstance(key, list) else (key,),
+        workload_key=_workload_key(task[0]),
         target=str(task[1]),
         steps=tuple(map(_step, steps)),
         # What a failure has in the place of costs means nothing: 1e10, infinity, none at all.
@@ -93,6 +92,15 @@ def parse_ansor_line(data: Any) -> AnsorRecord:
         time=_seconds(time),
         version=str(data["v"]),
     )
+
+
+def _workload_key(text: Any) -> tuple[Any, ...]:
+    """The parts of a key. It is a list in JSON where the tool chose it; who makes a task of a DAG may take any text."""
+    try:
+        key = json.loads(text)
+    except json.JSONDecodeError:
+        return (text,)
+    return tuple(key) if isinstance(key, list) else (key,)
 
 
 def _step(data: Any) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.records.dataset.samples import ARM, GEMM, HASWELL, SMALL, some_programs, write_sample
+from tests.records.dataset.samples import ARM, GEMM, HASWELL, SMALL, TARGET, some_programs, write_sample
 from tests.records.dataset.test_importing import ansor_line, imported
 from tilewright.cost_model import AnalyticalModel, CostModel, RandomModel, pairwise_accuracy
 from tilewright.errors import UsageError
@@ -25,6 +25,7 @@ from tilewright.records.dataset import (
     evaluate,
     rate,
 )
+from tilewright.space import SpaceOptions
 
 
 @pytest.fixture
@@ -142,6 +143,25 @@ def test_tasks_that_were_not_measured_or_never_ran_are_missing(folder: DatasetFo
         data_of(folder, "one", devices=["haswell-2t"])
 
 
+def test_a_network_that_datasets_cut_otherwise_counts_once_on_each_device(
+    folder: DatasetFolder, tmp_path: Path
+) -> None:
+    """Of a later version, which cut "both" into one task, on another device."""
+    later = DatasetFolder.create(tmp_path / "later")
+    device = later.add_device(replace(HASWELL, name="haswell-1t", threads=1))
+    programs = some_programs(GEMM, options=SpaceOptions(TARGET, 1))
+    programs.write(later.part(device, later.add_task(GEMM), "warm").path, GEMM, "warm")
+    later.add_network(NetworkTasks("both", {GEMM.hash: 2}, "warm"))
+    for hold_out in ((), ("both",)):
+        data = EvaluationData.of(Corpus.open([folder.path, later.path]), Split(hold_out=hold_out))
+        found = {
+            (each.device, sum(each.weights.values())): each.num_missing
+            for each in data.networks
+            if each.title == "both"
+        }
+        assert found == {("a72", 4): 0, ("haswell-2t", 4): 0, ("haswell-1t", 2): 0}
+
+
 def test_a_dataset_that_has_lost_its_networks_says_so(folder: DatasetFolder) -> None:
     for path in (folder.path / "networks").iterdir():
         path.unlink()
@@ -198,6 +218,8 @@ def test_named_networks_leave_logs_out(folder: DatasetFolder) -> None:
 def test_unknown_devices_are_refused(folder: DatasetFolder) -> None:
     with pytest.raises(UsageError, match="the device 'm1' is in none of the datasets"):
         data_of(folder, devices=["m1"])
+    with pytest.raises(UsageError, match=r"devices is 'a72'; it must be a list, such as \['a72'\]"):
+        data_of(folder, devices="a72")
 
 
 def test_an_evaluation_goes_through_json(folder: DatasetFolder) -> None:

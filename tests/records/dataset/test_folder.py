@@ -69,6 +69,17 @@ def test_an_unknown_device_or_network_is_an_error(wanted: dict[str, list[str]], 
         read_folder(tmp_path, **wanted)
 
 
+def test_a_text_in_the_place_of_names_or_paths_is_refused(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path / "data")
+    for given in ({"devices": "a72"}, {"networks": "one"}):
+        with pytest.raises(UsageError, match=f"it must be a list, such as .'{next(iter(given.values()))}'."):
+            read_folder(folder.path, **given)
+    with pytest.raises(UsageError, match="paths is '/a.log'; it must be a list"):
+        import_logs("/a.log", folder, "v100")
+    with pytest.raises(UsageError, match="the path of a dataset is empty; name a folder"):
+        DatasetFolder.create("")
+
+
 def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is none; check the path"):
         read_folder(tmp_path / "none")

@@ -106,7 +106,7 @@ def test_broken_lines_are_counted_and_named_and_cost_themselves_alone(data: Path
         ansor_line([2], error=-1),
         ansor_line([2]).replace("0.001", "NaN"),
         ansor_line([2], key="[NaN]"),
-        ansor_line([2], key="no json"),
+        ansor_line([2]).replace(json.dumps('["8f2c", 64]'), "7"),
         autotvm_line(4).replace("0.001", "-1"),
         ansor_line([2], cost_s=5e8),
         ansor_line([2] * 10_001),

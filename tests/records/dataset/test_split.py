@@ -156,6 +156,9 @@ def test_several_datasets_are_one_corpus(corpus: Corpus, tmp_path: Path) -> None
         ({"labels_of": "kernels"}, "labels_of is 'kernels'; it must be one of programs, tasks"),
         ({"hold_out": ("100%",)}, "to hold out is 100%; it must be above 0% and below 100%"),
         ({"hold_out": ("resnet50",)}, "the network 'resnet50' is in none of the datasets; they have both, one"),
+        ({"hold_out": "both"}, r"hold_out is 'both'; it must be a list, such as \['both'\]"),
+        ({"device": "a72", "others": "a72"}, r"others is 'a72'; it must be a list, such as \['a72'\]"),
+        ({"device": "a72", "labels": 0.5, "seed": -1}, "seed is -1; it must be at least 0"),
         ({"hold_out": ("on.",)}, "the network 'on.' is in none"),
         ({"hold_out": ("both",)}, "nothing of the datasets is left to learn from, with 2 tasks held out"),
         ({"device": "m1"}, "the device 'm1' is in none of the datasets; they have a72, haswell-2t"),
@@ -221,6 +224,11 @@ def test_a_broken_dataset_is_refused_and_a_broken_part_left_out(tmp_path: Path) 
     (folder.path / "dataset.json").write_text("what")
     with pytest.raises(UsageError, match="it is not JSON"):
         Corpus.open([folder.path])
+    for path in (folder.path, str(folder.path)):
+        with pytest.raises(UsageError, match="it must be a list"):
+            Corpus.open(path)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="the path of a dataset is empty; name a folder"):
+        Corpus.open([""])
     with pytest.raises(UsageError, match="at least one dataset"):
         Corpus.open([])
 

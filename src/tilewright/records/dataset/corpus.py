@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tilewright.arguments import several
 from tilewright.cost_model import Dataset, Group
 from tilewright.errors import RecordFormatError, UsageError
 from tilewright.records.dataset.device import Device
@@ -38,22 +39,27 @@ class Corpus:
     sources: tuple[Source, ...]
     networks: tuple[NetworkTasks, ...]
     devices: tuple[Device, ...]
+    networks_of: Mapping[str, Sequence[NetworkTasks]]
+    """By device, the networks of the datasets that have it: others may cut a network of the same title otherwise."""
     _read: dict[Source, tuple[Group, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def open(cls, paths: Sequence[str | os.PathLike[str]]) -> Corpus:
         """The datasets in these folders; one that is named twice counts once."""
-        if not paths:
+        if not several("paths", paths):
             raise UsageError("models are trained and tested on at least one dataset, got none; name a folder")
         sources: list[Source] = []
         networks: list[NetworkTasks] = []
         devices: dict[str, Device] = {}
+        networks_of: dict[str, list[NetworkTasks]] = {}
         for folder in map(_folder, {os.path.realpath(path): path for path in paths}.values()):
-            networks += [network for network in folder.networks() if network not in networks]
+            own = folder.networks()
+            networks += [network for network in own if network not in networks]
             for device in folder.devices():
                 _check_same(devices.setdefault(device.name, device), device)
+                networks_of.setdefault(device.name, []).extend(own)
                 sources += [Source(folder, device, part) for part in folder.parts(device)]
-        return cls(tuple(sources), tuple(networks), tuple(devices.values()))
+        return cls(tuple(sources), tuple(networks), tuple(devices.values()), networks_of)
 
     @property
     def tasks(self) -> frozenset[str]:
@@ -69,6 +75,12 @@ class Corpus:
     def dataset(self, is_wanted: Callable[[Source], bool]) -> Dataset:
         """The programs of some parts."""
         return Dataset(tuple(group for source in self.sources if is_wanted(source) for group in self.groups(source)))
+
+    def as_cut_for(self, device: str, networks: Sequence[NetworkTasks]) -> list[NetworkTasks]:
+        """The networks on a device: one that datasets cut into different tasks is as those of the device have it."""
+        own = self.networks_of[device]
+        titles = {network.title for network in own}
+        return [network for network in networks if network in own or network.title not in titles]
 
     def forget(self) -> None:
         """Let go of what encoders gave for the programs, which may take more memory than all else."""

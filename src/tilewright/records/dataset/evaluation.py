@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.arguments import several
 from tilewright.cost_model import CostModel, Group, RandomModel, pairwise_accuracy, peak_score, top_k_latency_s
 from tilewright.errors import UsageError
 from tilewright.records.dataset.corpus import Corpus
@@ -76,6 +77,7 @@ class EvaluationData:
         count where they are held out by name, if `workloads` says so, or if there are no networks. The tasks of a log
         of another tool, each as one kernel, are a network that is called after the device.
         """
+        several("devices", devices)
         corpus.check_devices(devices or ())
         is_named_alone = bool(split.hold_out) and not split.share
         kept = split.held_out(corpus) if split.hold_out else corpus.tasks
@@ -94,7 +96,7 @@ class EvaluationData:
             if device.tool:
                 networks += [] if is_named_alone else _of_log(corpus, device, kept)
             else:
-                networks += _of_networks(corpus, device, chosen, kept)
+                networks += _of_networks(corpus, device, corpus.as_cut_for(device.name, chosen), kept)
         if not chosen and not networks and any(not source.device.tool for source in corpus.sources):
             raise UsageError(
                 "models are rated on networks, and the datasets name none; restore the folder networks of the dataset, "

@@ -56,7 +56,7 @@ class DatasetFolder:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = _named(path)
         if not os.path.isdir(self.path):
             raise UsageError(f"a dataset is a folder, and {self.path} is none; check the path, or collect one")
         if not os.path.isfile(self.path / _FILE):
@@ -70,7 +70,7 @@ class DatasetFolder:
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> DatasetFolder:
         """The dataset at the path, which is made if there is none."""
-        folder = Path(path)
+        folder = _named(path)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / _FILE).exists():
@@ -216,6 +216,13 @@ class DatasetFolder:
 
     def _device_folder(self, device: Device) -> Path:
         return self.path / "devices" / device.name
+
+
+def _named(path: str | os.PathLike[str]) -> Path:
+    """The path, which names something: an empty one would be the folder at hand."""
+    if not os.fspath(path):
+        raise UsageError("the path of a dataset is empty; name a folder")
+    return Path(path)
 
 
 def _is_ours(folder: Path) -> bool:

@@ -13,6 +13,7 @@ from reprlib import repr as shown
 
 import numpy as np
 
+from tilewright.arguments import several
 from tilewright.errors import RecordFormatError
 from tilewright.records.ansor import parse_ansor_line
 from tilewright.records.autotvm import is_autotvm, parse_autotvm_line
@@ -60,7 +61,7 @@ def import_logs(
     """
     with folder.writing():
         importer = _Importer(folder, device)
-        for path in paths:
+        for path in several("paths", paths):
             report = partial(on_progress, importer.found, os.fspath(path))
             try:
                 importer.read(path, report)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from tilewright.arguments import several
 from tilewright.cost_model import Dataset, Group, Logged, Measured
 from tilewright.errors import RecordFormatError, TilewrightError, UsageError
 from tilewright.records.dataset.device import Device
@@ -26,9 +27,9 @@ def read_folder(
     `tilewright dataset info` shows it.
     """
     folder = DatasetFolder(path)
-    wanted = _tasks_of(folder, networks)
+    wanted = _tasks_of(folder, several("networks", networks))
     groups: list[Group] = []
-    for device in _chosen_devices(folder, devices):
+    for device in _chosen_devices(folder, several("devices", devices)):
         for part in folder.parts(device):
             if wanted is None or part.task in wanted:
                 groups += read_part(folder, device, part)

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tilewright.arguments import whole_number
+from tilewright.arguments import several, whole_number
 from tilewright.cost_model import Dataset, Group
 from tilewright.errors import UsageError
 from tilewright.records.dataset.corpus import EXACTLY, Corpus
@@ -49,6 +49,9 @@ class Split:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        several("hold_out", self.hold_out)
+        several("others", self.others)
+        whole_number("seed", self.seed, least=0)
         if not 0 <= self.labels <= 1:
             raise UsageError(f"labels is {self.labels}; it must be a share of those of the device, from 0 to 1")
         if self.programs is not None:
