@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import tilewright as tw
@@ -180,3 +181,37 @@ def test_what_goes_wrong_with_one_kind_ends_the_run(model: str) -> None:
     measurers = {"here": FakeMeasurer(Target.native(), 1), "board": FakeMeasurer(Target.parse("aarch64"), 1, broken)}
     with pytest.raises(TilewrightError, match="the board is gone"):
         tune_network_for(model, measurers, trials=2 * NUM_TASKS)
+
+
+UNTRIED = {
+    "sizes that random numbers do not give": (
+        """<ir_version: 8, opset_import: ["" : 17]>
+        net (float[3, 4] x, int64[1] size) => (float[n] y) <float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}> {
+            product = MatMul(x, w)
+            y = Reshape(product, size)
+        }""",
+        {"x": np.ones((3, 4), np.float32), "size": np.array([6])},
+        np.array([16, 20] * 3, np.float32),
+    ),
+    "strings": (
+        """<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 2]>
+        net (string[1, 4] words) => (float[1, 2] y) <float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}> {
+            numbers = ai.onnx.ml.LabelEncoder<keys_strings = ["a", "b"], values_floats = [1.0, 2.0]>(words)
+            y = MatMul(numbers, w)
+        }""",
+        {"words": np.array([["a", "a", "b", "a"]], object)},
+        np.array([[21, 26]], np.float32),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*have no kernel and run, slowly")
+@pytest.mark.parametrize("case", UNTRIED)
+def test_the_kernels_of_a_network_that_random_inputs_do_not_run_are_tuned(case: str) -> None:
+    text, inputs, expected = UNTRIED[case]
+    with pytest.warns(UserWarning, match="does not run on random inputs, so its kernels are tuned"):
+        found = tw.tune_network(onnx.parser.parse_model(text), trials=2, threads=1)
+    assert found.result.num_trials == 2
+    assert found.choice is None
+    assert found.model is found.tuned.model
+    np.testing.assert_array_equal(found.session().run(None, inputs)[0], expected)

@@ -226,9 +226,26 @@ def test_an_operator_computes_what_onnxruntime_does(op: str, inputs: list[Any], 
 
 def test_every_operator_has_a_case_or_is_another_name() -> None:
     others = {"NhwcFusedConv", "TransposeMatMul", "GatherND", "Pad", "Range", "QuantizeLinear", "DynamicQuantizeLSTM"}
-    assert {case[0] for case in CASES} | others | {"QLinearReduceMean", "QLinearSoftmax"} == {
+    assert {case[0] for case in CASES} | others | {"NhwcConv", "QLinearReduceMean", "QLinearSoftmax"} == {
         op for domain, op in contrib_operators() if domain == CONTRIB
     }
+
+
+@pytest.mark.parametrize("group", [1, 3])
+def test_a_convolution_with_channels_last_has_weights_with_channels_last(group: int) -> None:
+    """onnxruntime's optimizer of diffusion models writes it for graphics processors; its own CPU kernels lack it."""
+    image, weights, bias = random((2, 7, 5, 3)), random((6, 3, 2, 3 // group)), random((6,))
+    attributes = {"group": group, "pads": [1, 0, 1, 1], "strides": [2, 1]}
+    call = onnx.helper.make_node("NhwcConv", ["x", "w", "b"], ["y"], domain=CONTRIB, **attributes)
+    constants = {"w": weights, "b": bias}
+    proto = model([call], [tensor("x", image.shape)], ["y"], constants, opset_imports=OPSETS, ir_version=8)
+    (found,) = InferenceSession(proto).run(None, {"x": image})
+    conv = onnx.helper.make_node("Conv", ["x", "w", "b"], ["y"], **attributes)
+    constants["w"] = weights.transpose(0, 3, 1, 2)
+    plain = model([conv], [tensor("x", (2, 3, 7, 5))], ["y"], constants, opset_imports=OPSETS, ir_version=8)
+    session = onnxruntime.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": image.transpose(0, 3, 1, 2)})
+    np.testing.assert_allclose(found, wanted.transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_known", [True, False])

@@ -209,7 +209,7 @@ def _summary(tuned: TunedNetwork) -> list[str]:
     result, choice = tuned.result, tuned.choice
     trials = f"trials: {result.num_trials} in {result.elapsed_s:.1f} s; {tuned.tuned.origin}"
     if choice is None:
-        return [f"after: its tasks take {_milliseconds(tuned.estimate_s)} on the device, added up", trials]
+        return [f"after: its tasks take {_milliseconds(tuned.estimate_s)} where they were measured, added up", trials]
     before_s, after_s = choice.untuned.median_s, choice.tuned.median_s
     alone = _milliseconds(tuned.estimate_s)
     gain = f"{before_s / after_s:.2f} times as fast"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, overload
 from tilewright.arguments import seconds, whole_number
 from tilewright.deploy.artifact import save
 from tilewright.deploy.compiled import CompiledModel, NativeStep
+from tilewright.errors import ModelError, UsageError
 from tilewright.network.compiling import CompiledNetwork, compile_partition, recorded_programs, target_or_native
 from tilewright.network.inference_session import InferenceSession
 from tilewright.network.reading import Source, name_of, partition_network, read_network
@@ -66,14 +68,14 @@ _FINALS_SHARE, _FINALS_S = 0.05, 5.0
 class TunedNetwork:
     """What tuning made of a network. `model` is the faster one of the tuned and the untuned one, as they run here.
 
-    For another machine, whose code does not run here, it is the tuned one.
+    For another machine, whose code does not run here, it is the tuned one, as for a network without inputs to try.
     """
 
     name: str
     untuned: CompiledNetwork
     tuned: CompiledNetwork
     choice: Choice | None
-    """How both ran, in turns; None for another machine."""
+    """How both ran, in turns; None for another machine, and for a network that does not run on random inputs."""
     result: NetworksResult
     """What came of the tasks, those of other networks that were tuned together included."""
 
@@ -88,7 +90,7 @@ class TunedNetwork:
 
     @property
     def latency_s(self) -> float:
-        """Of `model`, measured; for another machine what its tasks take there, added up."""
+        """Of `model`, measured; what its tasks take, added up, where it was not."""
         if self.choice is None:
             return self.estimate_s
         return (self.choice.tuned if self.choice.takes_tuned else self.choice.untuned).median_s
@@ -219,8 +221,6 @@ class NetworkTuning:
         exact: bool,
         on_compile: Progress | None,
     ) -> None:
-        from tilewright.zoo import inputs_for
-
         self.name = name
         self.partition = partition_network(source, shapes)
         self._target, self._threads, self._exact, self._report = target, threads, exact, on_compile
@@ -228,17 +228,34 @@ class NetworkTuning:
             compile_partition, self.partition, target=target, threads=threads, exact=exact, on_progress=on_compile
         )
         self.untuned = self._compile(records=None)
-        self._inputs = inputs_for(self.untuned.model.input_types, read_network(source))
+        self._inputs = self._inputs_to_try(source) if runs_here(target) else None
+
+    def _inputs_to_try(self, source: Source) -> dict[str, Any] | None:
+        """Random inputs, if the network runs on such: they hold no strings, and may ask for what it does not do."""
+        from tilewright.zoo import inputs_for
+
+        try:
+            inputs = inputs_for(self.untuned.model.input_types, read_network(source))
+            InferenceSession(self.untuned.model).run(None, inputs)
+        except (ModelError, UsageError) as error:
+            warnings.warn(
+                f"network {self.name} does not run on random inputs, so its kernels are tuned, and the whole is not "
+                f"measured; compare it on inputs of yours: {error}",
+                stacklevel=2,
+            )
+            return None
+        return inputs
 
     @cached_property
     def before_s(self) -> float | None:
-        """The median latency of a few runs here; None for another machine."""
+        """The median latency of a few runs here; None for another machine, and without inputs to try."""
         from tilewright.runtime import measure
 
-        if not runs_here(self._target):
+        inputs = self._inputs
+        if inputs is None:
             return None
         session = InferenceSession(self.untuned.model)
-        return measure(lambda: session.run(None, self._inputs), repeats=_REPEATS).median_s
+        return measure(lambda: session.run(None, inputs), repeats=_REPEATS).median_s
 
     def finish(
         self, result: NetworksResult, records: str | os.PathLike[str], context: Context | None, finals_s: float
@@ -246,8 +263,7 @@ class NetworkTuning:
         """Compile it with what was found, and run both in turns. Where no task has a kernel nothing was tuned."""
         from tilewright.deploy.choice import compare
 
-        is_here = runs_here(self._target)
-        if result.num_new_trials and is_here:
+        if result.num_new_trials and self._inputs is not None:
             compare_inside(
                 self.partition,
                 records,
@@ -260,7 +276,7 @@ class NetworkTuning:
                 self._exact,
             )
         tuned = self._compile(records=records, context=context) if self.partition.tasks else self.untuned
-        if not is_here:
+        if self._inputs is None:
             return TunedNetwork(self.name, self.untuned, tuned, None, result)
         sessions = InferenceSession(self.untuned.model), InferenceSession(tuned.model)
         return TunedNetwork(self.name, self.untuned, tuned, compare(*sessions, self._inputs), result)

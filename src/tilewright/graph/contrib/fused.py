@@ -85,6 +85,13 @@ def _nhwc_max_pool(call: Call) -> list[str]:
     return [channels_last(call, pooled, 0)]
 
 
+def _nhwc_conv(call: Call) -> list[str]:
+    """Its weights are channels-last, too: [out, height, width, in]; those of NhwcFusedConv are not."""
+    image, weights = (channels_first(call, call.required(i), i) for i in range(2))
+    convolution = call.add("Conv", image, weights, call.input(2), **call.attributes(*CONVOLUTION))
+    return [channels_last(call, convolution, 0)]
+
+
 def _nhwc_fused_conv(call: Call) -> list[str]:
     image = channels_first(call, call.required(0), 0)
     convolution = call.add("Conv", image, call.required(1), call.input(2), **call.attributes(*CONVOLUTION))
@@ -149,6 +156,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "GatherND": _same("GatherND"),
     "Gelu": _gelu,
     "GridSample": _grid_sample,
+    "NhwcConv": _nhwc_conv,
     "NhwcFusedConv": _nhwc_fused_conv,
     "NhwcMaxPool": _nhwc_max_pool,
     "Pad": _same("Pad", "mode"),

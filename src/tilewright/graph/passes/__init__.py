@@ -23,6 +23,7 @@ from tilewright.graph.passes.packed_products import use_packed_products
 from tilewright.graph.passes.pads import merge_pads
 from tilewright.graph.passes.quantized_forms import expand_quantized_forms
 from tilewright.graph.passes.reshapes import merge_movements
+from tilewright.graph.passes.sixteen_bits import round_in_floats
 from tilewright.graph.passes.slices import reshape_before_slices, split_into_slices
 from tilewright.graph.passes.subexpressions import share_subexpressions
 from tilewright.graph.passes.transposes import move_transposes
@@ -41,6 +42,7 @@ PASSES: tuple[Pass, ...] = (
     expand_quantized_forms,
     use_integer_products,
     use_packed_products,
+    round_in_floats,
     canonicalize,
     fold_constants,
     share_subexpressions,
