@@ -292,7 +292,7 @@ def test_the_local_model_corrects_what_a_prior_of_another_world_says(known: Prio
 def test_a_model_as_prior_takes_the_place_of_what_ships(known: Prior) -> None:
     trained = BoostedTrees(num_trees=3)
     trained.fit(known.dataset)
-    for name in ("default", "boosted-trees", "residual", "residual:global_model=random"):
+    for name in ("default", "boosted-trees", "residual"):
         model = History(find(name), Prior(model=trained)).model()
         assert isinstance(model, ResidualModel)
         assert model.base is trained

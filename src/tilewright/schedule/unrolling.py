@@ -34,6 +34,7 @@ class Unrolling:
         self.extents = schedule.extents
         self.accumulations = {s: Accumulation(s) for s in schedule.active_stages if s.reduction is not None}
         self._unrolled: dict[tuple[Loop, str], Flag] = {}
+        self._counted: list[Extent] = []
         for stage in schedule.active_stages:
             if stage.attach_loop is None:
                 self._from(stage, 0, 0)
@@ -47,6 +48,16 @@ class Unrolling:
         if loop.annotation in (PARALLEL, VECTORIZE):
             return loop.annotation
         return UNROLL if self._unrolled[loop, place] else SERIAL
+
+    def largest_within(self, step: Extent) -> Extent:
+        """The most statements, up to `step`, of a loop that pragmas alone may write out.
+
+        A pragma with this step writes out the same loops as one with so many statements as its step.
+        """
+        largest: Extent = 0
+        for statements in self._counted:
+            largest = maximum(largest, choose(statements <= step, statements, 0))
+        return largest
 
     # --- counting statements, for pragmas whose largest number is `limit` ------------------------------------------
 
@@ -106,6 +117,7 @@ class Unrolling:
         unrolled: Flag = as_annotated if loop.annotation == UNROLL else False
         if not isinstance(limit, int) or limit > 0:
             statements = minimum(statements * extent, _MANY)
+            self._counted.append(choose(unrolled | (extent <= 1), 0, statements))
             unrolled = unrolled | (statements <= limit) & (extent > 1)
         self._unrolled[loop, place] = unrolled
         return statements

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tilewright.errors import UsageError
 from tilewright.search.enumeration import numbered
 from tilewright.search.options import check_options
-from tilewright.space import Candidate, Population, Sketch
+from tilewright.space import Candidate, Population, Sketch, as_programs
 from tilewright.target import Target
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,6 +24,8 @@ Scorer = Callable[[Population], FloatArray]
 _MAX_TRIES = 20
 # A sketch with so many candidates or fewer is gone through before it counts as exhausted.
 _MAX_ENUMERATED = 2**14
+# To see which programs candidates are takes as long for so many as for one.
+_LOOKED_AT = 64
 
 _Strategy = TypeVar("_Strategy", bound="SearchStrategy")
 
@@ -41,7 +43,7 @@ class Told:
 
 @dataclass(kw_only=True, eq=False)
 class SearchStrategy(ABC):
-    """Chooses what to measure next. A candidate is never given twice, nor one that was told already.
+    """Chooses what to measure next. A program is never given twice, nor one that was told already.
 
     A strategy is a dataclass: its options are the fields that `__init__` takes. `begin` starts a search with them, of
     which there may be many at once. Rounds may overlap: it may be asked again before it was told of what it gave.
@@ -54,6 +56,7 @@ class SearchStrategy(ABC):
     target: Target = field(init=False, repr=False)
     rng: np.random.Generator = field(init=False, repr=False)
     seen: set[Candidate] = field(init=False, repr=False)
+    """What was given or told, and the rows that stand for the same programs."""
     measured: list[tuple[Candidate, float]] = field(init=False, repr=False)
     """What ran and its latency, fastest first."""
 
@@ -93,6 +96,7 @@ class SearchStrategy(ABC):
             ran = latency_s is not None and math.isfinite(latency_s)
             told.append(Told(candidate, latency_s if ran else None, tuple(own_s)))
         self.seen.update(candidates)
+        self.seen.update(as_programs(candidates))
         self.measured += [(each.candidate, each.latency_s) for each in told if each.latency_s is not None]
         self.measured.sort(key=lambda item: item[1])
         self.learn(told)
@@ -138,12 +142,14 @@ class SearchStrategy(ABC):
         return population[population.legal(self.target)]
 
     def take_new(self, candidates: Sequence[Candidate] | Population, n: int) -> list[Candidate]:
-        """The first up to `n` of the candidates that were neither given nor told; they count as given from now on."""
+        """The first up to `n` of the candidates whose programs were neither given nor told; they count as given now."""
         found: list[Candidate] = []
-        for candidate in candidates:
+        for first in range(0, len(candidates), _LOOKED_AT):
             if len(found) >= n:
                 break
-            if candidate not in self.seen:
-                self.seen.add(candidate)
-                found.append(candidate)
+            looked_at = [c for c in candidates[first : first + _LOOKED_AT] if c not in self.seen]
+            for candidate, program in zip(looked_at, as_programs(looked_at), strict=True):
+                if len(found) < n and program not in self.seen:
+                    self.seen |= {candidate, program}
+                    found.append(candidate)
         return found

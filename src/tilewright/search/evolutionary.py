@@ -17,7 +17,7 @@ from tilewright.search.known_scores import KnownScores
 from tilewright.search.operators import crossover, mutate, relocate
 from tilewright.search.options import share, whole
 from tilewright.search.scored import KEPT, ScoredSearch
-from tilewright.space import Candidate, Population, Sketch
+from tilewright.space import Candidate, Population, Sketch, least_unrolled
 
 
 @dataclass(kw_only=True, eq=False)
@@ -48,10 +48,11 @@ class EvolutionarySearch(ScoredSearch):
         return self.batch(best, n)
 
     def _pool(self, population: Population) -> _Pool:
-        """The legal ones of the candidates and their scores; in a round each candidate is looked at once."""
-        scores = self._known.scores(population)
+        """The legal ones of the candidates and their scores; in a round each program is looked at once."""
+        programs = least_unrolled(population)
+        scores = self._known.scores(programs)
         legal = scores > -np.inf
-        return _Pool(population[legal], scores[legal])
+        return _Pool(population[legal], programs[legal], scores[legal])
 
     def _first_generation(self) -> list[_Pool]:
         """Random candidates, half of them plain, and mutants of the best measured ones.
@@ -131,12 +132,17 @@ def _weights_by_rank(scores: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """Candidates of one sketch and what the cost model thinks of them."""
+    """Candidates of one sketch and what the cost model thinks of them.
+
+    Their children come from the candidates, and what is given are the rows that stand for the same programs: a loop
+    that is too long to be written out may be short in a child.
+    """
 
     population: Population
+    programs: Population
     scores: FloatArray
 
 
 def _offer(best: Best, pools: list[_Pool]) -> None:
     for pool in pools:
-        best.offer(pool.population, pool.scores)
+        best.offer(pool.programs, pool.scores)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.search.points import IntArray, Points, kinds, num_choices
-from tilewright.space import Candidate, Population, Sketch
+from tilewright.space import Candidate, Population, Sketch, least_unrolled
 
 _SECOND_CHANGE = 0.4
 
@@ -34,13 +34,20 @@ def mutate(rng: np.random.Generator, population: Population) -> Population:
 
 
 def neighbours(centre: Candidate) -> Population:
-    """All candidates that differ from this one in one knob, by a neighbouring choice; some may be illegal."""
+    """All programs that differ from this one in one knob, by a neighbouring choice; some may be illegal.
+
+    However far they are unrolled: what makes no difference to the centre may make one to them.
+    """
     rows = [
         (*centre.row[:position], choice, *centre.row[position + 1 :])
         for position, knob in enumerate(centre.sketch.knobs)
         for choice in knob.all_neighbours(centre.row[position]).tolist()
     ]
-    return Population(centre.sketch, np.asarray(rows, np.int64).reshape(len(rows), len(centre.row)))
+    found = np.asarray(rows, np.int64).reshape(len(rows), len(centre.row))
+    for column in centre.sketch.pragma_columns:
+        found = np.repeat(found, num := centre.sketch.knobs[column].cardinality, axis=0)
+        found[:, column] = np.arange(len(found)) % num
+    return least_unrolled(Population(centre.sketch, found)).unique()
 
 
 def crossover(rng: np.random.Generator, first: Population, others: Population) -> Population:

@@ -91,20 +91,26 @@ class ScoredSearch(SearchStrategy):
 def _apart(candidates: Sequence[Candidate], known: Sequence[Candidate]) -> list[Candidate]:
     """The candidates, but those that differ in one knob from a known one, or from one before them, come last.
 
-    They would teach little more than that one, and get their turn as its neighbours if it proves to be fast.
+    How far they are unrolled does not count. They would teach little more than that one, and get their turn as its
+    neighbours if it proves to be fast.
     """
     rows: dict[Sketch, list[tuple[int, ...]]] = {}
     for candidate in known:
-        rows.setdefault(candidate.sketch, []).append(candidate.row)
+        rows.setdefault(candidate.sketch, []).append(_without_pragmas(candidate))
     first, last = [], []
     for candidate in candidates:
-        own = rows.setdefault(candidate.sketch, [])
-        if own and np.count_nonzero(np.asarray(own) != np.asarray(candidate.row), axis=1).min() < 2:
+        own, row = rows.setdefault(candidate.sketch, []), _without_pragmas(candidate)
+        if own and np.count_nonzero(np.asarray(own) != np.asarray(row), axis=1).min() < 2:
             last.append(candidate)
             continue
-        own.append(candidate.row)
+        own.append(row)
         first.append(candidate)
     return first + last
+
+
+def _without_pragmas(candidate: Candidate) -> tuple[int, ...]:
+    pragmas = candidate.sketch.pragma_columns
+    return tuple(choice for column, choice in enumerate(candidate.row) if column not in pragmas)
 
 
 def _spread(firsts: Sequence[Candidate], candidates: Sequence[Candidate], num: int) -> list[Candidate]:

@@ -8,6 +8,7 @@ from tilewright.space.plain import plain_schedule
 from tilewright.space.population import Candidate, Population
 from tilewright.space.recognition import OPERATORS, operator_of
 from tilewright.space.rules import DEFAULT_RULES, Rule
+from tilewright.space.same_programs import as_programs, least_unrolled
 from tilewright.space.sketch import Sketch
 from tilewright.space.sketch_json import sketches_from_json, sketches_to_json
 from tilewright.space.sketch_state import SketchState, open_pragma, open_split
@@ -37,8 +38,10 @@ __all__ = [
     "TileKnob",
     "UnrollKnob",
     "VectorKnob",
+    "as_programs",
     "derive",
     "find_template",
+    "least_unrolled",
     "observed_candidates",
     "open_pragma",
     "open_split",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.schedule import Extent, Step, Trace
+from tilewright.schedule.steps import PragmaStep
 from tilewright.space.knob import Decision, IntArray, Knob, decisions_in, resolve
 from tilewright.space.options import SpaceOptions
 from tilewright.space.population import Candidate, Population
@@ -41,6 +43,15 @@ class Sketch:
     def is_exact(self) -> bool:
         """Whether its programs compute the sums of the task themselves, in whatever order."""
         return Trace(self.steps).is_exact
+
+    @cached_property
+    def pragma_columns(self) -> tuple[int, ...]:
+        """The places of the knobs that say how far pragmas unroll, and nothing else."""
+        uses: dict[Knob, set[bool]] = {knob: set() for knob in self.knobs}
+        for step, values in zip(self.steps, self._open, strict=True):
+            for decision in (d for value in values.values() for d in decisions_in(value)):
+                uses[decision.knob].add(isinstance(step, PragmaStep) and decision.columns == (0,))
+        return tuple(place for place, knob in enumerate(self.knobs) if uses[knob] == {True})
 
     @property
     def cardinality(self) -> int:

@@ -21,7 +21,17 @@ import pytest
 from tilewright import te
 from tilewright.schedule.steps import ReorderStep, UnrollStep, VectorizeStep
 from tilewright.search import Scorer, SearchStrategy
-from tilewright.space import Candidate, Decision, Population, Sketch, SpaceOptions, TileKnob, derive, open_split
+from tilewright.space import (
+    Candidate,
+    Decision,
+    Population,
+    Sketch,
+    SpaceOptions,
+    TileKnob,
+    as_programs,
+    derive,
+    open_split,
+)
 from tilewright.target import Target
 
 _MAX_ROUNDS = 20
@@ -61,6 +71,13 @@ class SearchChecks(ABC):
         search = self.begin(large_space(self.target), scorer, seed=1)
         found = [candidate for n in (16, 1, 0, 7, 16) for candidate in search.ask(n)]
         assert len(found) == len(set(found)) == 40
+
+    def test_what_is_the_same_program_is_given_once(self) -> None:
+        search = self.begin(large_space(self.target), all_alike, seed=1)
+        first = search.ask(24)
+        search.tell(first, [1.0 + place for place in range(len(first))])
+        found = [*first, *search.ask(24)]
+        assert len(set(as_programs(found))) == len(found) == 48
 
     def test_candidates_are_legal_ones_of_the_sketches(self) -> None:
         sketches = large_space(self.target)

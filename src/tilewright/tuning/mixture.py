@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.cost_model import AnalyticalModel
 from tilewright.search.evolutionary import EvolutionarySearch
 from tilewright.search.operators import mutate
-from tilewright.space import Candidate, Population, Sketch
+from tilewright.space import Candidate, Population, Sketch, as_programs
 from tilewright.tuning.recorded import candidate_of
 from tilewright.tuning.untuned import search_untuned
 
@@ -54,7 +54,7 @@ class _Mixture:
         first_seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         strategy = EvolutionarySearch(population=_POPULATION, generations=_GENERATIONS, epsilon=0.0)
         self._search = strategy.begin(self._sketches, self._score, options.target, first_seed)
-        self._search.seen.update(seen)
+        self._search.seen.update(seen, as_programs(list(seen)))
         self._rng = self._search.rng
         self._found: list[Choice] = []
         self._not_drawn: list[Candidate] = []
@@ -70,7 +70,8 @@ class _Mixture:
             if len(self._found) >= num:
                 break
             self._take(self._random(num), "random", num - len(self._found))
-        self._search.seen.difference_update(self._not_drawn)  # a small space may have nothing else
+        # A small space may have nothing else.
+        self._search.seen.difference_update(self._not_drawn, as_programs(self._not_drawn))
         self._take(self._not_drawn, "evolved", num - len(self._found))
         chosen = self._found[:num]
         return [chosen[place] for place in self._rng.permutation(len(chosen))]
