@@ -30,7 +30,7 @@ from tilewright.schedule import Trace
 from tilewright.te import Task
 from tilewright.tuning.tuner import TuneResult
 
-PLACES = 3
+PLACES = 7
 """Where arrays lie decides up to 6 % of what a program takes: each is timed with so many sets of them."""
 METHOD = (
     "For each seed: a random search (or one for all) and an evolutionary one with a learned cost model, of so many "
