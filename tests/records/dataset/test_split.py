@@ -149,6 +149,7 @@ def test_several_datasets_are_one_corpus(corpus: Corpus, tmp_path: Path) -> None
     ("options", "message"),
     [
         ({"labels": 1.5, "device": "a72"}, "labels is 1.5; it must be a share of those of the device, from 0 to 1"),
+        ({"labels": "0.5", "device": "a72"}, "labels is '0.5'; it must be a share of those of the device, from 0 to 1"),
         ({"labels": float("nan"), "device": "a72"}, "labels is nan"),
         ({"labels": 0.5}, "go with a device; name it"),
         ({"others": ("a72",)}, "go with a device; name it"),

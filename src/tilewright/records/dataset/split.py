@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tilewright.arguments import several, whole_number
+from tilewright.arguments import Range, several, whole_number
 from tilewright.cost_model import Dataset, Group
 from tilewright.errors import UsageError
 from tilewright.records.dataset.corpus import EXACTLY, Corpus
@@ -52,8 +52,8 @@ class Split:
         several("hold_out", self.hold_out)
         several("others", self.others)
         whole_number("seed", self.seed, least=0)
-        if not 0 <= self.labels <= 1:
-            raise UsageError(f"labels is {self.labels}; it must be a share of those of the device, from 0 to 1")
+        if self.labels not in Range(0, 1):
+            raise UsageError(f"labels is {self.labels!r}; it must be a share of those of the device, from 0 to 1")
         if self.programs is not None:
             whole_number("programs", self.programs, least=1)
         if self.labels_of not in LABELS_OF:
