@@ -209,3 +209,26 @@ def test_tests_for_the_end_of_a_reduction_are_of_the_candidates_that_need_them()
     together = statement_features(factored(factors), len(factors), HARDWARE).values
     for row, factor in enumerate(factors.tolist()):
         np.testing.assert_array_equal(statement_features(factored(factor), 1, HARDWARE).values[0], together[row])
+
+
+@pytest.mark.parametrize("num_caches", [1, 2])
+def test_the_end_of_a_packed_copy_is_no_operation_where_a_cache_computes_its_elements(num_caches: int) -> None:
+    """All of a population test for it, if one of them packs more than there is."""
+
+    def cached(factor: Extent) -> Schedule:
+        A, B = te.placeholder((12, 16), name="A"), te.placeholder((16, 20), name="B")
+        k = te.reduce_axis(16, name="k")
+        s = Schedule(
+            Task([A, B], te.compute((12, 20), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C"), "gemm")
+        )
+        s["C"].split("k", factor)
+        stage = s["B"].pack("C")
+        for _ in range(num_caches):
+            stage = stage.cache_write()
+        return s
+
+    factors = np.array([2, 4, 8, 3, 5, 7])
+    together = analyze(cached(factors), len(factors), HARDWARE)
+    for factor in factors.tolist():
+        alone = analyze(cached(factor), 1, HARDWARE)
+        assert [each.counts for each in together] == [each.counts for each in alone]

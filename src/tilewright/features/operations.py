@@ -121,7 +121,7 @@ def _without_guard(stage: Stage, value: Expr) -> Expr:
     """
     if not isinstance(value, Select) or not isinstance(value.b, Const):
         return value
-    if stage.packs is not None:
+    if stage.packs is not None or stage.computes_packed:
         return value.a
     ends: set[Expr] = {*stage.reduce_axes, *stage.axes[-1:]}
     used: list[Expr] = []
