@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from tilewright.features import (
 )
 from tilewright.schedule import Extent, Schedule
 from tilewright.target import Target
-from tilewright.te import Task
+from tilewright.te import Expr, Task
 
 HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=4"))
 NUM_ROWS = 24
@@ -232,3 +233,22 @@ def test_the_end_of_a_packed_copy_is_no_operation_where_a_cache_computes_its_ele
     for factor in factors.tolist():
         alone = analyze(cached(factor), 1, HARDWARE)
         assert [each.counts for each in together] == [each.counts for each in alone]
+
+
+@pytest.mark.parametrize("combined", [te.max, te.sum])
+def test_the_end_of_a_part_that_is_split_again_is_no_end_of_the_whole(combined: Callable[..., Expr]) -> None:
+    """Of a candidate whose first split divides, and whose second does not."""
+
+    def factored(factor: Extent, inner: Extent) -> Schedule:
+        A, k = te.placeholder((24, 18), dtype="float64", name="A"), te.reduce_axis(18, name="k")
+        s = Schedule(Task([A], te.compute((24,), lambda i: combined(A[i, k], axis=k), name="Y"), "largest"))
+        _, rest = s["Y"].split("k", factor)
+        _, last = s["Y"].split(rest, inner)
+        s["Y"].rfactor(last)
+        return s
+
+    factors = np.array([(33, 16), (4, 2), (9, 4), (6, 5), (5, 3), (7, 7), (18, 4)])
+    together = statement_features(factored(*factors.T), len(factors), HARDWARE).values
+    for row, (factor, inner) in enumerate(factors.tolist()):
+        alone = statement_features(factored(factor, inner), 1, HARDWARE).values[0]
+        np.testing.assert_array_equal(alone, together[row])
