@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from tilewright.features import (
 )
 from tilewright.schedule import Extent, Schedule
 from tilewright.target import Target
-from tilewright.te import Task
+from tilewright.te import Expr, Task
 
 HARDWARE = Hardware.from_target(Target.parse("llvm -mcpu=haswell -num-cores=4"))
 NUM_ROWS = 24
@@ -209,3 +210,45 @@ def test_tests_for_the_end_of_a_reduction_are_of_the_candidates_that_need_them()
     together = statement_features(factored(factors), len(factors), HARDWARE).values
     for row, factor in enumerate(factors.tolist()):
         np.testing.assert_array_equal(statement_features(factored(factor), 1, HARDWARE).values[0], together[row])
+
+
+@pytest.mark.parametrize("num_caches", [1, 2])
+def test_the_end_of_a_packed_copy_is_no_operation_where_a_cache_computes_its_elements(num_caches: int) -> None:
+    """All of a population test for it, if one of them packs more than there is."""
+
+    def cached(factor: Extent) -> Schedule:
+        A, B = te.placeholder((12, 16), name="A"), te.placeholder((16, 20), name="B")
+        k = te.reduce_axis(16, name="k")
+        s = Schedule(
+            Task([A, B], te.compute((12, 20), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C"), "gemm")
+        )
+        s["C"].split("k", factor)
+        stage = s["B"].pack("C")
+        for _ in range(num_caches):
+            stage = stage.cache_write()
+        return s
+
+    factors = np.array([2, 4, 8, 3, 5, 7])
+    together = analyze(cached(factors), len(factors), HARDWARE)
+    for factor in factors.tolist():
+        alone = analyze(cached(factor), 1, HARDWARE)
+        assert [each.counts for each in together] == [each.counts for each in alone]
+
+
+@pytest.mark.parametrize("combined", [te.max, te.sum])
+def test_the_end_of_a_part_that_is_split_again_is_no_end_of_the_whole(combined: Callable[..., Expr]) -> None:
+    """Of a candidate whose first split divides, and whose second does not."""
+
+    def factored(factor: Extent, inner: Extent) -> Schedule:
+        A, k = te.placeholder((24, 18), dtype="float64", name="A"), te.reduce_axis(18, name="k")
+        s = Schedule(Task([A], te.compute((24,), lambda i: combined(A[i, k], axis=k), name="Y"), "largest"))
+        _, rest = s["Y"].split("k", factor)
+        _, last = s["Y"].split(rest, inner)
+        s["Y"].rfactor(last)
+        return s
+
+    factors = np.array([(33, 16), (4, 2), (9, 4), (6, 5), (5, 3), (7, 7), (18, 4)])
+    together = statement_features(factored(*factors.T), len(factors), HARDWARE).values
+    for row, (factor, inner) in enumerate(factors.tolist()):
+        alone = statement_features(factored(factor, inner), 1, HARDWARE).values[0]
+        np.testing.assert_array_equal(alone, together[row])

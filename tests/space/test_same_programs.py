@@ -8,12 +8,14 @@ import pytest
 from tilewright import te
 from tilewright.ir import format_nest, lower
 from tilewright.schedule import Trace
+from tilewright.schedule.steps import PragmaStep
 from tilewright.space import (
     Candidate,
     Decision,
     Population,
     Sketch,
     SpaceOptions,
+    TileKnob,
     UnrollKnob,
     as_programs,
     derive,
@@ -99,6 +101,41 @@ def test_choices_of_a_knob_may_stand_in_any_order_and_more_than_once() -> None:
     sketch = Sketch(task, (open_pragma("B", "i", Decision(knob)),), SpaceOptions(TARGET, 1))
     programs = least_unrolled(Population(sketch, np.arange(6)[:, None]))
     assert programs.rows[:, 0].tolist() == [2, 1, 2, 1, 1, 2]
+
+
+def pragmas_in_each_other(*, knob_in_both: bool, fixed: int | None = None) -> Sketch:
+    """A tiling with pragmas around its loops, and a loop of another stage."""
+    A = te.placeholder((4, 6), name="A")
+    B = te.compute((4, 6), lambda i, j: A[i, j] + 1.0, name="B")
+    task = Task([A], [te.compute((4, 6), lambda i, j: B[i, j] * 2.0, name="C")])
+    inner = UnrollKnob("C.inner", [0, 2, 16, 64, 2**40])
+    outer = inner if knob_in_both else UnrollKnob("C.outer", [1024, 0, 64, 4, 8, 16])
+    pragmas = [open_pragma("C", "i", Decision(outer)), open_pragma("C", "j.0", Decision(inner))]
+    if fixed is not None:
+        pragmas[0] = PragmaStep("C", "i", fixed)
+    steps = (open_split("C", "j", Decision(TileKnob("C.j", [1, 2, 3, 6]))), *pragmas)
+    return Sketch(task, (*steps, PragmaStep("B", "i", 6)), SpaceOptions(TARGET, 1))
+
+
+@pytest.mark.parametrize(
+    "sketch",
+    [
+        pragmas_in_each_other(knob_in_both=False),
+        pragmas_in_each_other(knob_in_both=True),
+        pragmas_in_each_other(knob_in_both=False, fixed=0),
+        pragmas_in_each_other(knob_in_both=False, fixed=6),
+        pragmas_in_each_other(knob_in_both=False, fixed=1000),
+    ],
+)
+def test_pragmas_in_each_other_are_one_program_where_their_loops_are_the_same(sketch: Sketch) -> None:
+    rows = np.array(list(np.ndindex(*(knob.cardinality for knob in sketch.knobs))))
+    population = Population(sketch, rows)
+    programs = least_unrolled(population)
+    codes = [code_of(population.trace(place), sketch.task) for place in range(len(rows))]
+    pairs = set(zip(codes, map(tuple, programs.rows.tolist()), strict=True))
+    assert codes == [code_of(programs.trace(place), sketch.task) for place in range(len(rows))]
+    assert len(pairs) == len(set(codes)) == len(programs.unique()) > 1
+    assert least_unrolled(programs) == programs
 
 
 def test_candidates_of_several_sketches_keep_their_order() -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.features.operations import KINDS, node_kind, value_nodes, values_of
+from tilewright.features.operations import KINDS, end_of_reduction, node_kind, value_nodes, values_of
 from tilewright.features.regions import Booleans, Floats, Region, variables_in
 from tilewright.schedule import MAX_COPIES, VECTORIZE, Extent, Loop, Stage, copies_left, is_cut, may_be_cut
-from tilewright.te import Axis, Binary, Expr, Select, Var, collect_reads, visit
-from tilewright.te.index import Flag, Intervals, choose, is_array
+from tilewright.te import Axis, Binary, Const, Expr, Select, Var, children, collect_reads, visit
+from tilewright.te.index import Flag, Interval, Intervals, Number, choose, interval, is_array, minimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +33,20 @@ def find_conditions(region: Region, unrolled: Booleans, select_instructions: flo
     A choice whose test remains costs `select_instructions` beside it: the value goes through a register of its own.
     """
     counts: dict[str, Extent] = dict.fromkeys(KINDS, 0)
-    tests: list[Expr] = []
+    tests: list[_Test] = []
     lane = _lane(region)
+    ends = {end_of_reduction(region.stage, value) for value in values_of(region.stage)}
     for condition in _conditions(region.stage):
         used: set[Expr] = set()
         visit(condition, used.add)
         if not lane.isdisjoint(used):
             continue
+        limits = _limits(condition) if condition in ends else {}
         parts = {part: kind for part in used if part.dtype == "bool" and (kind := node_kind(part)) is not None}
-        own = [part for part, kind in parts.items() if kind == "int_cmp"]
+        own = [_Test(part, _always_holds(part, limits)) for part, kind in parts.items() if kind == "int_cmp"]
         holds: Flag = bool(own)
-        for part in own:
-            holds = holds & _always_holds(part)
+        for test in own:
+            holds = holds & test.always_holds
         for kind in ("select", *parts.values()):
             counts[kind] = counts[kind] + choose(holds, 0, 1)
         tests += own
@@ -58,11 +60,63 @@ def _conditions(stage: Stage) -> list[Expr]:
     return [node.cond for node in nodes if isinstance(node, Select) and not collect_reads(node.cond)]
 
 
-def _always_holds(test: Expr) -> Flag:
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A comparison of loop variables, and for which candidates it says nothing."""
+
+    expr: Expr
+    always_holds: Flag
+
+
+_Form = tuple[object, ...]
+
+
+def _limits(end: Expr) -> dict[_Form, Number]:
+    """How large expressions are where the test for the end of a reduction holds.
+
+    Where a part of a split is split again, the end of the part limits what is tested for the end of the whole.
+    """
+    found: dict[_Form, Number] = {}
+    for test in _conjuncts(end):
+        limit = Intervals().of(test.b) if isinstance(test, Binary) and test.op == "lt" else None
+        if isinstance(test, Binary) and limit is not None:
+            found[_form(test.a)] = limit.high - 1
+    return found
+
+
+def _conjuncts(e: Expr) -> list[Expr]:
+    """What all has to hold for a condition to hold."""
+    return [*_conjuncts(e.a), *_conjuncts(e.b)] if isinstance(e, Binary) and e.op == "and" else [e]
+
+
+def _form(e: Expr) -> _Form:
+    """Equal for expressions that are written alike."""
+    if isinstance(e, Var):
+        return ("variable", id(e))
+    if isinstance(e, Const):
+        return ("number", np.asarray(e.value).tobytes())
+    return (type(e), e.op if isinstance(e, Binary) else id(e), *map(_form, children(e)))
+
+
+class _Limited(Intervals):
+    """What expressions reach where some of them are no larger than their limits."""
+
+    def __init__(self, limits: dict[_Form, Number]) -> None:
+        super().__init__()
+        self._limits = limits
+
+    def of(self, e: Expr) -> Interval | None:
+        reached = super().of(e)
+        limit = self._limits.get(_form(e)) if reached is not None and self._limits else None
+        return reached if reached is None or limit is None else interval(reached.low, minimum(reached.high, limit))
+
+
+def _always_holds(test: Expr, limits: dict[_Form, Number]) -> Flag:
     """For which candidates a test for the end of a reduction is there because others need it: alone they have none."""
     if not isinstance(test, Binary) or test.op not in ("lt", "ge"):
         return False
-    ranges = Intervals()
+    own = _form(test.a) if limits else ()  # a test is no reason to leave it out itself
+    ranges = _Limited({form: limit for form, limit in limits.items() if form != own})
     a, b = ranges.of(test.a), ranges.of(test.b)
     if a is None or b is None or not is_array(a.high):
         return False
@@ -82,10 +136,10 @@ def _lane(region: Region) -> frozenset[Axis]:
 class _Group:
     """Tests of the same variables, and in which share of the iterations they are made."""
 
-    def __init__(self, region: Region, variables: frozenset[Var], tests: list[Expr], unrolled: Booleans) -> None:
+    def __init__(self, region: Region, variables: frozenset[Var], tests: list[_Test], unrolled: Booleans) -> None:
         self.num_tests: Extent = 0
         for test in tests:
-            self.num_tests = self.num_tests + choose(_always_holds(test), 0, 1)
+            self.num_tests = self.num_tests + choose(test.always_holds, 0, 1)
         widths = [region.reach(variable).width for variable in variables]
         moved: Booleans = np.any([width[:-1] > width[1:] for width in widths], axis=0) & (self.num_tests > 0)
         self.moved_by: Booleans = moved & ~unrolled
@@ -126,11 +180,11 @@ class _Group:
         return np.where(self.is_blocked, 1.0, np.where(self.has_border, self.border_share, 0.0))
 
 
-def _remaining(region: Region, tests: list[Expr], unrolled: Booleans, select_instructions: float) -> Floats:
+def _remaining(region: Region, tests: list[_Test], unrolled: Booleans, select_instructions: float) -> Floats:
     """Instructions that each vector needs for tests, on average over the interior and the borders."""
-    by_variables: dict[frozenset[Var], list[Expr]] = {}
+    by_variables: dict[frozenset[Var], list[_Test]] = {}
     for test in tests:
-        by_variables.setdefault(variables_in(test), []).append(test)
+        by_variables.setdefault(variables_in(test.expr), []).append(test)
     groups = [_Group(region, variables, alike, unrolled) for variables, alike in by_variables.items()]
     copies = np.full(region.path.extents.shape[1], MAX_COPIES)
     extents = region.path.extents.astype(np.int64)

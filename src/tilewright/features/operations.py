@@ -121,12 +121,19 @@ def _without_guard(stage: Stage, value: Expr) -> Expr:
     """
     if not isinstance(value, Select) or not isinstance(value.b, Const):
         return value
-    if stage.packs is not None:
+    if stage.packs is not None or stage.computes_packed:
         return value.a
+    return value if end_of_reduction(stage, value) is None else value.a
+
+
+def end_of_reduction(stage: Stage, value: Expr) -> Expr | None:
+    """The test for the end of a reduction around a value of its parts; None where there is none."""
+    if ".rf" not in stage.name or not isinstance(value, Select) or not isinstance(value.b, Const):
+        return None
     ends: set[Expr] = {*stage.reduce_axes, *stage.axes[-1:]}
     used: list[Expr] = []
     visit(value.cond, lambda e: used.append(e) if isinstance(e, Var) else None)
-    return value.a if ".rf" in stage.name and ends.issuperset(used) else value
+    return value.cond if ends.issuperset(used) else None
 
 
 def _count_update(

@@ -22,7 +22,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.stage import Stage
 from tilewright.schedule.steps import Step, step_from_json
 from tilewright.schedule.trace import Trace
-from tilewright.schedule.unrolling import FINISH, MOVE, NEST, START, Unrolling
+from tilewright.schedule.unrolling import FINISH, MOST_STEPS, MOVE, NEST, START, Unrolling
 from tilewright.schedule.values import domain_bases, global_values, loop_value
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "MAX_PIECES",
     "MAX_STATEMENTS",
     "MAX_UNROLL",
+    "MOST_STEPS",
     "MOVE",
     "NEST",
     "PARALLEL",

@@ -189,6 +189,7 @@ def cache_write(schedule: Schedule, stage: Stage) -> Stage:
         schedule.unique_name(f"{stage.name}.cache"), stage.tensor.shape, accumulator_dtype(dtype), axes, body
     )
     made = schedule.add_stage(cache)
+    made.computes_packed = stage.computes_packed or stage.packs is not None
     _drop_reduction_loops(stage)
     stage.set_body(Read(cache.dtype, cache, stage.axes), stage.axes)
     return made

@@ -37,6 +37,7 @@ class Stage:
         self.is_output = False
         self.is_inlined = False
         self.packs: Tensor | None = None  # the tensor whose elements this stage lays out, or which it is made of
+        self.computes_packed = False  # whether it is the cache of a packed copy, whose elements it computes
         self.layout: Layout | None = None  # the loops it follows, if it is a packed copy
         self.packed_by: tuple[str, ...] = ()  # the pack stages whose layout follows this stage's loops
         self.attach_loop: Loop | None = None

@@ -7,7 +7,7 @@ everything inside is written out. Statements are counted as lowering makes them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tilewright.schedule.accumulation import Accumulation
 from tilewright.schedule.loop import PARALLEL, SERIAL, UNROLL, VECTORIZE, Extent, Loop
@@ -21,6 +21,11 @@ NEST, START, MOVE, FINISH = "nest", "start", "move", "finish"
 
 # As good as infinitely many statements, and safe from overflow when multiplied by an extent.
 _MANY = 1 << 31
+MOST_STEPS = _MANY - 1
+"""A pragma whose step is larger unrolls as if it was this."""
+
+_Pragmas = Mapping[Loop, Extent]
+_NO_PRAGMAS: _Pragmas = {}
 
 
 class Unrolling:
@@ -34,10 +39,10 @@ class Unrolling:
         self.extents = schedule.extents
         self.accumulations = {s: Accumulation(s) for s in schedule.active_stages if s.reduction is not None}
         self._unrolled: dict[tuple[Loop, str], Flag] = {}
-        self._counted: list[Extent] = []
+        self._counted: list[tuple[Extent, _Pragmas]] = []  # with the pragmas around
         for stage in schedule.active_stages:
             if stage.attach_loop is None:
-                self._from(stage, 0, 0)
+                self._from(stage, 0, _NO_PRAGMAS)
 
     def is_unrolled(self, loop: Loop) -> Flag:
         """Whether the loop's body is written once for every iteration."""
@@ -49,65 +54,75 @@ class Unrolling:
             return loop.annotation
         return UNROLL if self._unrolled[loop, place] else SERIAL
 
-    def largest_within(self, step: Extent) -> Extent:
-        """The most statements, up to `step`, of a loop that pragmas alone may write out.
+    def most_needed(self, own: Collection[Loop], step: Extent) -> Extent:
+        """The most statements of a loop that the pragmas of `own`, with this step, write out and no other does.
 
-        A pragma with this step writes out the same loops as one with so many statements as its step.
+        As pragmas with so many statements as their step they write out the same loops.
         """
-        largest: Extent = 0
-        for statements in self._counted:
-            largest = maximum(largest, choose(statements <= step, statements, 0))
-        return largest
+        most: Extent = 0
+        for statements, pragmas in self._counted:
+            if any(loop in own for loop in pragmas):
+                others = _largest({loop: other for loop, other in pragmas.items() if loop not in own})
+                most = maximum(most, choose((statements <= step) & (statements > others), statements, 0))
+        return most
 
-    # --- counting statements, for pragmas whose largest number is `limit` ------------------------------------------
+    def most_allowed(self, own: Collection[Loop]) -> Extent:
+        """The largest step with which the pragmas of `own` write out no more loops than are written out."""
+        most: Extent = MOST_STEPS
+        for statements, pragmas in self._counted:
+            if any(loop in own for loop in pragmas):
+                most = minimum(most, choose(statements <= _largest(pragmas), MOST_STEPS, statements - 1))
+        return most
 
-    def _from(self, stage: Stage, position: int, limit: Extent) -> Extent:
+    # --- counting statements, inside the pragmas of some loops, with their steps -------------------------------------
+
+    def _from(self, stage: Stage, position: int, pragmas: _Pragmas) -> Extent:
         """The statements of the leaves from `position` on."""
         if position == len(stage.leaves):
             return 1
         leaf = stage.leaves[position]
         if leaf.is_reduce:
-            return self._reduction(stage, limit)
-        inner = _limit_inside(leaf, limit)
-        return self._loop(leaf, NEST, self._attached(leaf, inner) + self._from(stage, position + 1, inner), limit)
+            return self._reduction(stage, pragmas)
+        inner = _pragmas_inside(leaf, pragmas)
+        return self._loop(leaf, NEST, self._attached(leaf, inner) + self._from(stage, position + 1, inner), pragmas)
 
-    def _attached(self, loop: Loop, limit: Extent) -> Extent:
+    def _attached(self, loop: Loop, pragmas: _Pragmas) -> Extent:
         total: Extent = 0
         for stage in self.schedule.attached_at(loop):
-            total = total + self._from(stage, 0, limit)
+            total = total + self._from(stage, 0, pragmas)
         return total
 
-    def _reduction(self, stage: Stage, limit: Extent) -> Extent:
+    def _reduction(self, stage: Stage, pragmas: _Pragmas) -> Extent:
         how = self.accumulations[stage]
-        start = self._copies(how.spatial, START, how.num_results, limit, how.is_in_registers)
+        start = self._copies(how.spatial, START, how.num_results, pragmas, how.is_in_registers)
         # The sum over lanes is set up, made and stored.
         written = choose(how.has_lanes, how.num_results + 2, 1) * how.is_apart
-        finish = self._copies(how.spatial, FINISH, written, limit, how.has_lanes | how.is_in_registers)
-        return start + self._update(how, limit) + finish
+        finish = self._copies(how.spatial, FINISH, written, pragmas, how.has_lanes | how.is_in_registers)
+        return start + self._update(how, pragmas) + finish
 
-    def _update(self, how: Accumulation, limit: Extent) -> Extent:
-        limits = [limit]
+    def _update(self, how: Accumulation, pragmas: _Pragmas) -> Extent:
+        around = [pragmas]
         for leaf in how.inside:
-            limits.append(_limit_inside(leaf, limits[-1]))
+            around.append(_pragmas_inside(leaf, around[-1]))
         statements: Extent = 1
         for k in range(len(how.inside) - 1, -1, -1):
             leaf = how.inside[k]
-            statements = self._loop(leaf, NEST, self._attached(leaf, limits[k + 1]) + statements, limits[k])
+            statements = self._loop(leaf, NEST, self._attached(leaf, around[k + 1]) + statements, around[k])
             is_moved = how.level == how.position + k if leaf.is_reduce and k > 0 else False
             if is_anywhere(is_moved):
                 spatial = [loop for loop in how.inside[k:] if not loop.is_reduce]
-                statements = statements + 2 * self._copies(spatial, MOVE, is_moved * 1, limits[k])
+                statements = statements + 2 * self._copies(spatial, MOVE, is_moved * 1, around[k])
         return statements
 
     def _copies(
-        self, loops: Sequence[Loop], place: str, statements: Extent, limit: Extent, as_annotated: Flag = True
+        self, loops: Sequence[Loop], place: str, statements: Extent, pragmas: _Pragmas, as_annotated: Flag = True
     ) -> Extent:
         """Statements inside copies of these loops, which are annotated as the loops or not at all."""
         for loop in reversed(loops):
-            statements = self._loop(loop, place, statements, limit, as_annotated)
+            statements = self._loop(loop, place, statements, pragmas, as_annotated)
         return statements
 
-    def _loop(self, loop: Loop, place: str, statements: Extent, limit: Extent, as_annotated: Flag = True) -> Extent:
+    def _loop(self, loop: Loop, place: str, statements: Extent, pragmas: _Pragmas, as_annotated: Flag = True) -> Extent:
         """The statements of a loop around so many, which are of no interest where no pragma is around it."""
         if loop.annotation == VECTORIZE:
             return statements
@@ -115,15 +130,24 @@ class Unrolling:
         if loop.annotation == PARALLEL:
             return maximum(statements, minimum(extent - 1, 1) * _MANY)
         unrolled: Flag = as_annotated if loop.annotation == UNROLL else False
+        limit = _largest(pragmas)
         if not isinstance(limit, int) or limit > 0:
             statements = minimum(statements * extent, _MANY)
-            self._counted.append(choose(unrolled | (extent <= 1), 0, statements))
+            self._counted.append((choose(unrolled | (extent <= 1), 0, statements), pragmas))
             unrolled = unrolled | (statements <= limit) & (extent > 1)
         self._unrolled[loop, place] = unrolled
         return statements
 
 
-def _limit_inside(loop: Loop, limit: Extent) -> Extent:
-    """The largest number of statements that the pragmas around a loop and its own allow."""
-    step = loop.stage.pragmas.get(loop, 0)
-    return maximum(limit, minimum(step, _MANY - 1))
+def _pragmas_inside(loop: Loop, pragmas: _Pragmas) -> _Pragmas:
+    """The pragmas around a loop and its own."""
+    step = loop.stage.pragmas.get(loop)
+    return pragmas if step is None else {**pragmas, loop: minimum(step, MOST_STEPS)}
+
+
+def _largest(pragmas: _Pragmas) -> Extent:
+    """The largest number of statements that they allow."""
+    largest: Extent = 0
+    for step in pragmas.values():
+        largest = maximum(largest, step)
+    return largest

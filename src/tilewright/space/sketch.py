@@ -53,6 +53,11 @@ class Sketch:
                 uses[decision.knob].add(isinstance(step, PragmaStep) and decision.columns == (0,))
         return tuple(place for place, knob in enumerate(self.knobs) if uses[knob] == {True})
 
+    def pragmas_of(self, knob: Knob) -> list[PragmaStep]:
+        """The pragmas that this knob decides."""
+        steps = [step for step in self.steps if isinstance(step, PragmaStep)]
+        return [step for step in steps if any(d.knob is knob for d in decisions_in(step.auto_unroll_max_step))]
+
     @property
     def cardinality(self) -> int:
         """How many candidates there are."""
