@@ -54,6 +54,29 @@ def test_elements_are_divided_by_the_norm_of_their_sizes() -> None:
     np.testing.assert_allclose(run("LpNormalization", x, p=1), np.array([[0.75, -0.25], [0, 0]]))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("opset", [13, 18])
+def test_a_logarithm_of_a_sum_has_the_type_of_what_is_summed_up(dtype: str, opset: int) -> None:
+    x = np.array([[1, 100, 3], [20, 5, 6]], dtype)
+    axes: dict[str, Any] = {"axes": [1]} if opset < 18 else {}
+    operands = [x] if opset < 18 else [x, np.array([1])]
+    wide = x.astype(np.float64)
+    for op, expected in (
+        ("ReduceLogSum", np.log(wide.sum(axis=1))),
+        ("ReduceLogSumExp", np.logaddexp.reduce(wide, axis=1)),
+    ):
+        found = run(op, *operands, opset=opset, keepdims=0, **axes)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected.astype(dtype), rtol=1e-3)
+
+
+def test_a_logarithm_of_a_sum_over_all_axes_or_none() -> None:
+    x = np.array([[1, 100], [20, 5]], np.int64)
+    np.testing.assert_array_equal(run("ReduceLogSum", x), [[4]])
+    np.testing.assert_array_equal(run("ReduceLogSum", x, noop_with_empty_axes=1), [[0, 4], [2, 1]])
+    np.testing.assert_array_equal(run("ReduceLogSumExp", x, noop_with_empty_axes=1), x)
+
+
 @pytest.mark.parametrize("opset", [9, 13, 14, 15])
 def test_batches_are_normalised_by_what_is_given(opset: int) -> None:
     proto = onnx.helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], epsilon=0.0)

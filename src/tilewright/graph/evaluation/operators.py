@@ -6,7 +6,8 @@ border, where PyTorch and onnxruntime move what they sum up; LpNormalization add
 stops at as many channels as there are images; Pad refuses to crop; Softmax and its kin take the axis of opsets before
 13 for one axis; Unique without order takes rows for elements; GatherElements and OneHot take less than they may be
 given, and so does CumSum of its axis; LayerNormalization of halves overflows; Flatten does not know how long rows
-without elements are; Mean adds to its first operand, however small that is; Erf rounds float64 to float32.
+without elements are; Mean adds to its first operand, however small that is; Erf rounds float64 to float32; ReduceLogSum
+and ReduceLogSumExp know no logarithm of integers.
 """
 
 from __future__ import annotations
@@ -266,6 +267,29 @@ class Hardmax(_AlongAxis):
         return result
 
 
+class ReduceLogSum(OpRun):  # type: ignore[misc]
+    """The logarithm, of integers rounded towards zero."""
+
+    def _run(
+        self, x: np.ndarray, axes: Sequence[int] | None = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> tuple[np.ndarray]:
+        chosen = tuple(int(axis) for axis in axes) if axes is not None else ()
+        if not chosen and not noop_with_empty_axes:
+            chosen = tuple(range(x.ndim))
+        wide = x if x.dtype.kind == "f" and x.itemsize > 2 else x.astype(np.float64)
+        return (self._reduced(wide, chosen, bool(keepdims)).astype(x.dtype),)
+
+    def _reduced(self, x: np.ndarray, axes: tuple[int, ...], keeps: bool) -> np.ndarray:
+        result: np.ndarray = np.log(x.sum(axis=axes, keepdims=keeps))
+        return result
+
+
+class ReduceLogSumExp(ReduceLogSum):
+    def _reduced(self, x: np.ndarray, axes: tuple[int, ...], keeps: bool) -> np.ndarray:
+        result: np.ndarray = np.logaddexp.reduce(x, axis=axes, keepdims=keeps)  # type: ignore[call-overload]
+        return result
+
+
 OPERATORS = [
     Loop,
     Scan,
@@ -297,6 +321,8 @@ OPERATORS = [
     CumSum,
     Mean,
     Erf,
+    ReduceLogSum,
+    ReduceLogSumExp,
     MaxRoiPool,
     RoiAlign,
     SequenceInsert,
