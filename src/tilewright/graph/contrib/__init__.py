@@ -16,6 +16,7 @@ from tilewright.graph.contrib import (
     attention,
     blocked,
     experimental,
+    experts,
     fused,
     grouped_attention,
     normalization,
@@ -40,6 +41,7 @@ _EXPANSIONS: dict[str, dict[str, Expansion]] = {
         **grouped_attention.EXPANSIONS,
         **quantized.EXPANSIONS,
         **weights.EXPANSIONS,
+        **experts.EXPANSIONS,
     },
     CONTRIB_BLOCKED: blocked.EXPANSIONS,
     # ONNX has a LayerNormalization since opset 17 and a ThresholdedRelu since 10, and the others no more or not yet.
