@@ -70,6 +70,15 @@ def test_a_logarithm_of_a_sum_has_the_type_of_what_is_summed_up(dtype: str, opse
         np.testing.assert_allclose(found, expected.astype(dtype), rtol=1e-3)
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_determinant_has_the_type_of_its_matrix(shape: tuple[int, ...], dtype: str) -> None:
+    x = random(shape).astype(dtype)
+    found = run("Det", x)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, np.linalg.det(x.astype(np.float64)), rtol=1e-2 if dtype == "float16" else 1e-5)
+
+
 def test_a_logarithm_of_a_sum_over_all_axes_or_none() -> None:
     x = np.array([[1, 100], [20, 5]], np.int64)
     np.testing.assert_array_equal(run("ReduceLogSum", x), [[4]])

@@ -7,7 +7,7 @@ stops at as many channels as there are images; Pad refuses to crop; Softmax and 
 13 for one axis; Unique without order takes rows for elements; GatherElements and OneHot take less than they may be
 given, and so does CumSum of its axis; LayerNormalization of halves overflows; Flatten does not know how long rows
 without elements are; Mean adds to its first operand, however small that is; Erf rounds float64 to float32; ReduceLogSum
-and ReduceLogSumExp know no logarithm of integers.
+and ReduceLogSumExp know no logarithm of integers, and Det no determinant of halves.
 """
 
 from __future__ import annotations
@@ -290,6 +290,12 @@ class ReduceLogSumExp(ReduceLogSum):
         return result
 
 
+class Det(OpRun):  # type: ignore[misc]
+    def _run(self, x: np.ndarray) -> tuple[np.ndarray]:
+        wide = x if x.itemsize > 2 else x.astype(np.float32)
+        return (np.asarray(np.linalg.det(wide), x.dtype),)
+
+
 OPERATORS = [
     Loop,
     Scan,
@@ -323,6 +329,7 @@ OPERATORS = [
     Erf,
     ReduceLogSum,
     ReduceLogSumExp,
+    Det,
     MaxRoiPool,
     RoiAlign,
     SequenceInsert,
