@@ -222,6 +222,8 @@ CASES: list[Case] = [
     ("GridSample", [random((1, 2, 4, 4)), random((1, 3, 3, 2))], {}),
     ("Trilu", [random((3, 4))], {"upper": 0}),
     ("ExpandDims", [random((3, 4)), ints(1)], {}),
+    ("UnfoldTensor", [random((3, 7))], {"size": 3}),
+    ("UnfoldTensor", [random((2, 8, 3))], {"dim": 1, "size": 3, "step": 2}),
 ]
 OUTPUTS = {
     "SkipLayerNormalization": ("y", "", "", "total"),

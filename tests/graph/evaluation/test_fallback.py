@@ -361,6 +361,28 @@ def test_texts_are_cut_into_words(attributes: dict[str, Any], shape: tuple[int, 
     assert got.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 2, 2), (0, 3, 3)])
+def test_matrices_are_inverted(shape: tuple[int, ...], dtype: str) -> None:
+    x = (np.eye(shape[-1]) + 0.2 * random(shape)).astype(dtype)
+    node = onnx.helper.make_node("Inverse", ["x"], ["y"], domain="com.microsoft")
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.microsoft", 1)]
+    declared = [onnx_models.tensor("x", shape, onnx.helper.np_dtype_to_tensor_dtype(x.dtype))]
+    proto = onnx_models.model([node], declared, ["y"], opset_imports=opsets, ir_version=8)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"x": x})
+    with pytest.warns(UserWarning, match="Inverse"):
+        (got,) = InferenceSession(proto).run(None, {"x": x})
+    assert got.dtype == expected.dtype
+    np.testing.assert_allclose(got, expected, rtol=1e-2 if dtype == "float16" else 1e-4, atol=1e-3)
+
+
+def test_a_matrix_without_an_inverse_gives_no_numbers_and_leaves_others_alone() -> None:
+    x = np.array([[[1, 2], [2, 4]], [[2, 0], [0, 4]]], np.float32)
+    (found,) = run_fallback(Node("Inverse", ("x",), ("y",), {}, domain="com.microsoft", opset=1), [x])
+    np.testing.assert_array_equal(found, [np.full((2, 2), np.nan), [[0.5, 0], [0, 0.25]]])
+
+
 POOLS: list[dict[str, Any]] = [
     {"kernel_shape": [3, 2], "strides": [3, 3], "ceil_mode": 1},
     {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "pads": [1, 1, 1, 1]},

@@ -48,8 +48,8 @@ _EXPANSIONS: dict[str, dict[str, Expansion]] = {
     ONNX: {**normalization.IN_DOMAIN_OF_ONNX, **experimental.EXPANSIONS},
 }
 
-_EVALUATED = frozenset([(CONTRIB, "Tokenizer")])
-"""What operators of ONNX cannot say: it is run by `graph/evaluation` alone."""
+_EVALUATED = frozenset([(CONTRIB, "Inverse"), (CONTRIB, "Tokenizer")])
+"""What operators of ONNX cannot say: these are run by `graph/evaluation` alone."""
 
 # What an expansion may come to if attributes or shapes are not those of its operator.
 _MISFITS = (ArithmeticError, LookupError, TypeError, ValueError)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -38,6 +39,7 @@ from tilewright.graph.evaluation.strings import Cast, StringNormalizer, Tokenize
 from tilewright.graph.evaluation.support_vectors import SVMClassifier, SVMRegressor
 from tilewright.graph.evaluation.suppression import NonMaxSuppression
 from tilewright.graph.evaluation.trees import TreeEnsemble, TreeEnsembleClassifier, TreeEnsembleRegressor
+from tilewright.graph.protos import CONTRIB
 
 
 class Optional(OpRun):  # type: ignore[misc]
@@ -296,6 +298,20 @@ class Det(OpRun):  # type: ignore[misc]
         return (np.asarray(np.linalg.det(wide), x.dtype),)
 
 
+class Inverse(OpRun):  # type: ignore[misc]
+    """Of each matrix; onnxruntime makes PyTorch's exporter write it. What has no inverse is all NaN here."""
+
+    op_domain = CONTRIB
+
+    def _run(self, x: np.ndarray) -> tuple[np.ndarray]:
+        result = np.full(x.shape, np.nan, x.dtype)
+        wide = x if x.itemsize > 2 else x.astype(np.float32)
+        for place in np.ndindex(x.shape[:-2]):
+            with suppress(np.linalg.LinAlgError):
+                result[place] = np.linalg.inv(wide[place])
+        return (result,)
+
+
 OPERATORS = [
     Loop,
     Scan,
@@ -330,6 +346,7 @@ OPERATORS = [
     ReduceLogSum,
     ReduceLogSumExp,
     Det,
+    Inverse,
     MaxRoiPool,
     RoiAlign,
     SequenceInsert,
