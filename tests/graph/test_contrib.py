@@ -18,8 +18,9 @@ from tilewright.graph.contrib import contrib_operators
 from tilewright.graph.evaluation.fallback import run_fallback
 from tilewright.graph.onnx import load_model
 from tilewright.graph.protos import CONTRIB
-from tilewright.network import InferenceSession
+from tilewright.network import InferenceSession, partition_network
 from tilewright.operators import Node
+from tilewright.partition import Fallback
 
 OPSETS = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(CONTRIB, 1)]
 RNG = np.random.default_rng(0)
@@ -90,7 +91,51 @@ GROUPS = [
 ]
 """A prompt; what follows one; with a cache that is longer than its rows; and what else there is."""
 
+TOKENS, ROUTES = random((5, 8)), random((5, 4), 1)
+EXPERTS = [random((4, 6, 8), 2), random((4, 6), 3), random((4, 8, 6), 4), random((4, 8), 5)]
+GATED_EXPERTS = [random((4, 12, 8), 2), random((4, 12), 3), *EXPERTS[2:]]
+SWIGLU: dict[str, Any] = {
+    "activation_type": "swiglu",
+    "swiglu_fusion": 1,
+    "activation_alpha": 1.702,
+    "activation_beta": 1.0,
+}
+PLACES = RNG.integers(0, 20, (3, 2, 5))
+MIXTURES: list[tuple[list[Any], dict[str, Any]]] = [
+    ([TOKENS, ROUTES, *EXPERTS], {"k": 2, "activation_type": "silu"}),
+    ([TOKENS, ROUTES, *EXPERTS], {"k": 2, "activation_type": "gelu", "normalize_routing_weights": 1}),
+    ([random((2, 5, 8)), random((10, 4), 1), EXPERTS[0], None, EXPERTS[2]], {}),
+    ([TOKENS, ROUTES, *GATED_EXPERTS], {"k": 3, "swiglu_limit": 0.7, **SWIGLU}),
+    ([TOKENS, ROUTES, *GATED_EXPERTS], {"k": 2, "normalize_routing_weights": 1, **SWIGLU}),
+]
+RECURRENT: list[Case] = [
+    ("GatedAdd", [random((2, 3, 8)), random((2, 3, 8), 1), random((2, 3, 1), 2)], {}),
+    ("GatedRMSNorm", [random((2, 3, 8)), random((4,), 1), random((2, 3, 8), 2)], {"epsilon": 0.1}),
+    ("GatedRMSNorm", [random((2, 3, 8)), random((8,), 1), random((2, 3, 8), 2)], {"activation": "sigmoid"}),
+    ("GatedRMSNorm", [x.astype(np.float16) for x in (random((3, 8)), random((8,), 1), random((3, 8), 2))], {}),
+    ("LinearAttentionGate", [random((2, 3, 4)), random((4,), 1), random((4,), 2), random((2, 3, 4), 3)], {}),
+    ("ScaledSiLU", [random((2, 3))], {"alpha": 1.7}),
+    ("ScaledSiLU", [random((2, 3)), scale(0.5)], {}),
+    ("CausalConvWithState", [random((2, 3, 9)), random((3, 1, 4), 1)], {"activation": "silu"}),
+    (
+        "CausalConvWithState",
+        [random((2, 3, 1)), random((3, 1, 4), 1), random((3,), 2), random((2, 3, 6), 3)],
+        {"dilation": 2},
+    ),
+    *[
+        ("MRotaryEmbedding", [random((2, 2, 5, 8)), PLACES, *CACHES], {"mrope_section": [2, 1, 1], **more})
+        for more in ({}, {"mrope_layout": 1, "interleaved": 1})
+    ],
+    (
+        "MRotaryEmbedding",
+        [random((2, 5, 32)), PLACES, *CACHES],
+        {"mrope_section": [1, 1, 2], "num_heads": 2, "rotary_embedding_dim": 8},
+    ),
+]
+
 CASES: list[Case] = [
+    *[("MoE", *case) for case in MIXTURES],
+    *RECURRENT,
     ("FusedConv", [IMAGE, FILTERS, random((4,))], {"activation": "Relu", "pads": [1, 1, 1, 1]}),
     ("FusedConv", [IMAGE, FILTERS], {"activation": "LeakyRelu", "activation_params": [0.1]}),
     ("FusedConv", [IMAGE, FILTERS], {"activation": "Clip", "activation_params": [0.0, 1.0]}),
@@ -177,6 +222,8 @@ CASES: list[Case] = [
     ("GridSample", [random((1, 2, 4, 4)), random((1, 3, 3, 2))], {}),
     ("Trilu", [random((3, 4))], {"upper": 0}),
     ("ExpandDims", [random((3, 4)), ints(1)], {}),
+    ("UnfoldTensor", [random((3, 7))], {"size": 3}),
+    ("UnfoldTensor", [random((2, 8, 3))], {"dim": 1, "size": 3, "step": 2}),
 ]
 OUTPUTS = {
     "SkipLayerNormalization": ("y", "", "", "total"),
@@ -184,6 +231,7 @@ OUTPUTS = {
     "EmbedLayerNormalization": ("y", "lengths"),
     "QEmbedLayerNormalization": ("y", "lengths"),
     "GroupQueryAttention": ("y", "key", "value"),
+    "CausalConvWithState": ("y", "present"),
 }
 CONSTANT = {"QLinearSigmoid": 1, "QLinearLeakyRelu": 1, "QLinearConv": 1, "MatMulNBits": 1, "MatMulBnb4": 1}
 """From which operand on onnxruntime wants constants."""
@@ -193,6 +241,8 @@ def outputs_of(op: str, inputs: Sequence[Any]) -> tuple[str, ...]:
     past = {"Attention": 4, "QAttention": 8}.get(op, len(inputs))
     if past < len(inputs) and inputs[past] is not None:
         return ("y", "present")
+    if op == "LinearAttentionGate":
+        return ("y", "beta")[: len(inputs) - 2]
     return ("y", "key", "value") if len(inputs) == 8 and op == "MultiHeadAttention" else OUTPUTS.get(op, ("y",))
 
 
@@ -333,6 +383,36 @@ def test_a_layer_normalization_of_before_opset_17_and_one_in_a_branch() -> None:
         found = InferenceSession(proto).run(None, {"x": x})
     for result, wanted in zip(found, session.run(None, {"x": x}), strict=True):
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_mixture_of_experts_is_compiled() -> None:
+    operands, attributes = MIXTURES[3]
+    names = [f"in{i}" for i in range(len(operands))]
+    declared = [tensor(name, x.shape) for name, x in zip(names[:2], operands[:2], strict=True)]
+    call = onnx.helper.make_node("MoE", names, ["y"], domain=CONTRIB, **attributes)
+    constants = dict(zip(names[2:], operands[2:], strict=True))
+    proto = model([call], declared, ["y"], constants, opset_imports=OPSETS, ir_version=8)
+    assert not [part for part in partition_network(proto).parts if isinstance(part, Fallback)]
+    (expected,) = by_onnxruntime("MoE", operands, ["y"], attributes)
+    found = InferenceSession(proto).run(None, dict(zip(names[:2], operands[:2], strict=True)))[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "attributes", "text"),
+    [
+        ("MoE", [[5, 8], [5, 4], [4, 6, 8], [4, 6], [4, 8, 6]], {"activation_type": "swiglu"}, "activation swiglu"),
+        ("MoE", [[5, 8], [5, 4], [4, 6, 8], [4, 6], [4, 8, 6]], {"use_sparse_mixer": 1}, "a sparse mixer"),
+        ("GatedRMSNorm", [[2, 8], [8], [2, 8]], {"activation": "tanh"}, "activation tanh"),
+        ("CausalConvWithState", [[2, 3, 9], [3, 1, 4]], {"state_window": 2}, "a window of states"),
+        ("CausalConvWithState", [[2, 9, 3], [3, 1, 4]], {"channels_last": 1}, "channels in the end"),
+    ],
+)
+def test_what_is_not_known_of_an_operator_is_named(
+    op: str, shapes: list[list[int]], attributes: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(UnsupportedOperatorError, match=text):
+        load(op, shapes, **attributes)
 
 
 def load(op: str, inputs: Sequence[Sequence[int]], **attributes: Any) -> None:

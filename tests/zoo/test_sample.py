@@ -92,7 +92,7 @@ def test_open_shapes_are_wrong_usage(shape: list[int | str] | None, text: str) -
 
 
 def test_strings_and_sequences_are_wrong_usage() -> None:
-    with pytest.raises(UsageError, match="input x is STRING"):
+    with pytest.raises(UsageError, match="input x is STRING; give inputs as a file to `tilewright run MODEL --input"):
         zoo.inputs(model_of(tensor("x", TensorProto.STRING, [2])))
     sequence = helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [2])
     with pytest.raises(UsageError, match="input x is no tensor"):

@@ -62,7 +62,8 @@ def _dtype(value: ValueInfoProto) -> np.dtype[np.generic]:
     if dtype is None or not (dtype.kind in "iub" or elem_type in _FLOATS):
         kind = TensorProto.DataType.Name(elem_type) if elem_type else "no tensor"
         raise UsageError(
-            f"random inputs are floats, integers and bools, but input {value.name} is {kind}; give it as a file"
+            f"random inputs are floats, integers and bools, but input {value.name} is {kind}; give inputs as a file to "
+            f"`tilewright run MODEL --input x.npz`, with --profile for the time by kernel"
         )
     return dtype
 

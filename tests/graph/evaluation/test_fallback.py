@@ -54,6 +54,38 @@ def test_elements_are_divided_by_the_norm_of_their_sizes() -> None:
     np.testing.assert_allclose(run("LpNormalization", x, p=1), np.array([[0.75, -0.25], [0, 0]]))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("opset", [13, 18])
+def test_a_logarithm_of_a_sum_has_the_type_of_what_is_summed_up(dtype: str, opset: int) -> None:
+    x = np.array([[1, 100, 3], [20, 5, 6]], dtype)
+    axes: dict[str, Any] = {"axes": [1]} if opset < 18 else {}
+    operands = [x] if opset < 18 else [x, np.array([1])]
+    wide = x.astype(np.float64)
+    for op, expected in (
+        ("ReduceLogSum", np.log(wide.sum(axis=1))),
+        ("ReduceLogSumExp", np.logaddexp.reduce(wide, axis=1)),
+    ):
+        found = run(op, *operands, opset=opset, keepdims=0, **axes)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected.astype(dtype), rtol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_determinant_has_the_type_of_its_matrix(shape: tuple[int, ...], dtype: str) -> None:
+    x = random(shape).astype(dtype)
+    found = run("Det", x)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, np.linalg.det(x.astype(np.float64)), rtol=1e-2 if dtype == "float16" else 1e-5)
+
+
+def test_a_logarithm_of_a_sum_over_all_axes_or_none() -> None:
+    x = np.array([[1, 100], [20, 5]], np.int64)
+    np.testing.assert_array_equal(run("ReduceLogSum", x), [[4]])
+    np.testing.assert_array_equal(run("ReduceLogSum", x, noop_with_empty_axes=1), [[0, 4], [2, 1]])
+    np.testing.assert_array_equal(run("ReduceLogSumExp", x, noop_with_empty_axes=1), x)
+
+
 @pytest.mark.parametrize("opset", [9, 13, 14, 15])
 def test_batches_are_normalised_by_what_is_given(opset: int) -> None:
     proto = onnx.helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], epsilon=0.0)
@@ -327,6 +359,28 @@ def test_texts_are_cut_into_words(attributes: dict[str, Any], shape: tuple[int, 
     with pytest.warns(UserWarning, match="Tokenizer"):
         (got,) = InferenceSession(proto).run(None, {"x": x})
     assert got.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 2, 2), (0, 3, 3)])
+def test_matrices_are_inverted(shape: tuple[int, ...], dtype: str) -> None:
+    x = (np.eye(shape[-1]) + 0.2 * random(shape)).astype(dtype)
+    node = onnx.helper.make_node("Inverse", ["x"], ["y"], domain="com.microsoft")
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.microsoft", 1)]
+    declared = [onnx_models.tensor("x", shape, onnx.helper.np_dtype_to_tensor_dtype(x.dtype))]
+    proto = onnx_models.model([node], declared, ["y"], opset_imports=opsets, ir_version=8)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"x": x})
+    with pytest.warns(UserWarning, match="Inverse"):
+        (got,) = InferenceSession(proto).run(None, {"x": x})
+    assert got.dtype == expected.dtype
+    np.testing.assert_allclose(got, expected, rtol=1e-2 if dtype == "float16" else 1e-4, atol=1e-3)
+
+
+def test_a_matrix_without_an_inverse_gives_no_numbers_and_leaves_others_alone() -> None:
+    x = np.array([[[1, 2], [2, 4]], [[2, 0], [0, 4]]], np.float32)
+    (found,) = run_fallback(Node("Inverse", ("x",), ("y",), {}, domain="com.microsoft", opset=1), [x])
+    np.testing.assert_array_equal(found, [np.full((2, 2), np.nan), [[0.5, 0], [0, 0.25]]])
 
 
 POOLS: list[dict[str, Any]] = [

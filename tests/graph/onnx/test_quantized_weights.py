@@ -202,7 +202,7 @@ def test_no_rows_give_no_rows() -> None:
     assert found.shape == (0, 4)
 
 
-@pytest.mark.parametrize("op", ["MatMulFpQ4", "MoE"])
+@pytest.mark.parametrize("op", ["MatMulFpQ4", "QMoE"])
 def test_other_operators_of_onnxruntime_are_refused_by_name(op: str) -> None:
     proto = model([node(op, ["x"], ["y"], domain="com.microsoft")], [tensor("x", [2])], ["y"], opset_imports=OPSETS)
     with pytest.raises(UnsupportedOperatorError, match=f"no operator {op} of domain com.microsoft"):

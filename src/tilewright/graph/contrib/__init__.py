@@ -16,6 +16,7 @@ from tilewright.graph.contrib import (
     attention,
     blocked,
     experimental,
+    experts,
     fused,
     grouped_attention,
     normalization,
@@ -40,14 +41,15 @@ _EXPANSIONS: dict[str, dict[str, Expansion]] = {
         **grouped_attention.EXPANSIONS,
         **quantized.EXPANSIONS,
         **weights.EXPANSIONS,
+        **experts.EXPANSIONS,
     },
     CONTRIB_BLOCKED: blocked.EXPANSIONS,
     # ONNX has a LayerNormalization since opset 17 and a ThresholdedRelu since 10, and the others no more or not yet.
     ONNX: {**normalization.IN_DOMAIN_OF_ONNX, **experimental.EXPANSIONS},
 }
 
-_EVALUATED = frozenset([(CONTRIB, "Tokenizer")])
-"""What operators of ONNX cannot say: it is run by `graph/evaluation` alone."""
+_EVALUATED = frozenset([(CONTRIB, "Inverse"), (CONTRIB, "Tokenizer")])
+"""What operators of ONNX cannot say: these are run by `graph/evaluation` alone."""
 
 # What an expansion may come to if attributes or shapes are not those of its operator.
 _MISFITS = (ArithmeticError, LookupError, TypeError, ValueError)

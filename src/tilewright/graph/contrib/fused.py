@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from onnx import TensorProto
 
 from tilewright.graph.contrib.call import Call, Expansion
@@ -145,6 +146,16 @@ def _distances(call: Call) -> list[str]:
     return [call.add("Sqrt", squares) if metric == "euclidean" else squares]
 
 
+def _unfold(call: Call) -> list[str]:
+    """All slices of some length along an axis, at every step of it; their elements are a new last axis."""
+    shape, size = call.shape(0), call.attribute("size")
+    axis = call.attribute("dim", -1) % len(shape)
+    starts = np.arange(0, shape[axis] - size + 1, call.attribute("step", 1))
+    slices = call.add("Gather", call.required(0), call.constant(starts[:, None] + np.arange(size), "int64"), axis=axis)
+    order = [d for d in range(len(shape) + 1) if d != axis + 1]
+    return [call.add("Transpose", slices, perm=[*order, axis + 1])]
+
+
 EXPANSIONS: dict[str, Expansion] = {
     "BiasGelu": _gelu,
     "CDist": _distances,
@@ -164,4 +175,5 @@ EXPANSIONS: dict[str, Expansion] = {
     "Range": _same("Range"),
     "TransposeMatMul": _fused_matmul,
     "Trilu": _same("Trilu", "upper"),
+    "UnfoldTensor": _unfold,
 }

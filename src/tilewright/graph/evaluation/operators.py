@@ -6,7 +6,8 @@ border, where PyTorch and onnxruntime move what they sum up; LpNormalization add
 stops at as many channels as there are images; Pad refuses to crop; Softmax and its kin take the axis of opsets before
 13 for one axis; Unique without order takes rows for elements; GatherElements and OneHot take less than they may be
 given, and so does CumSum of its axis; LayerNormalization of halves overflows; Flatten does not know how long rows
-without elements are; Mean adds to its first operand, however small that is; Erf rounds float64 to float32.
+without elements are; Mean adds to its first operand, however small that is; Erf rounds float64 to float32; ReduceLogSum
+and ReduceLogSumExp know no logarithm of integers, and Det no determinant of halves.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -37,6 +39,7 @@ from tilewright.graph.evaluation.strings import Cast, StringNormalizer, Tokenize
 from tilewright.graph.evaluation.support_vectors import SVMClassifier, SVMRegressor
 from tilewright.graph.evaluation.suppression import NonMaxSuppression
 from tilewright.graph.evaluation.trees import TreeEnsemble, TreeEnsembleClassifier, TreeEnsembleRegressor
+from tilewright.graph.protos import CONTRIB
 
 
 class Optional(OpRun):  # type: ignore[misc]
@@ -266,6 +269,49 @@ class Hardmax(_AlongAxis):
         return result
 
 
+class ReduceLogSum(OpRun):  # type: ignore[misc]
+    """The logarithm, of integers rounded towards zero."""
+
+    def _run(
+        self, x: np.ndarray, axes: Sequence[int] | None = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> tuple[np.ndarray]:
+        chosen = tuple(int(axis) for axis in axes) if axes is not None else ()
+        if not chosen and not noop_with_empty_axes:
+            chosen = tuple(range(x.ndim))
+        wide = x if x.dtype.kind == "f" and x.itemsize > 2 else x.astype(np.float64)
+        return (self._reduced(wide, chosen, bool(keepdims)).astype(x.dtype),)
+
+    def _reduced(self, x: np.ndarray, axes: tuple[int, ...], keeps: bool) -> np.ndarray:
+        result: np.ndarray = np.log(x.sum(axis=axes, keepdims=keeps))
+        return result
+
+
+class ReduceLogSumExp(ReduceLogSum):
+    def _reduced(self, x: np.ndarray, axes: tuple[int, ...], keeps: bool) -> np.ndarray:
+        result: np.ndarray = np.logaddexp.reduce(x, axis=axes, keepdims=keeps)  # type: ignore[call-overload]
+        return result
+
+
+class Det(OpRun):  # type: ignore[misc]
+    def _run(self, x: np.ndarray) -> tuple[np.ndarray]:
+        wide = x if x.itemsize > 2 else x.astype(np.float32)
+        return (np.asarray(np.linalg.det(wide), x.dtype),)
+
+
+class Inverse(OpRun):  # type: ignore[misc]
+    """Of each matrix; onnxruntime makes PyTorch's exporter write it. What has no inverse is all NaN here."""
+
+    op_domain = CONTRIB
+
+    def _run(self, x: np.ndarray) -> tuple[np.ndarray]:
+        result = np.full(x.shape, np.nan, x.dtype)
+        wide = x if x.itemsize > 2 else x.astype(np.float32)
+        for place in np.ndindex(x.shape[:-2]):
+            with suppress(np.linalg.LinAlgError):
+                result[place] = np.linalg.inv(wide[place])
+        return (result,)
+
+
 OPERATORS = [
     Loop,
     Scan,
@@ -297,6 +343,10 @@ OPERATORS = [
     CumSum,
     Mean,
     Erf,
+    ReduceLogSum,
+    ReduceLogSumExp,
+    Det,
+    Inverse,
     MaxRoiPool,
     RoiAlign,
     SequenceInsert,
