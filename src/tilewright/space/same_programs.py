@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.schedule import MOST_STEPS, Extent, Loop, Schedule, Unrolling
+from tilewright.schedule import MOST_STEPS, Loop, Unrolling
 from tilewright.space.knob import IntArray
 from tilewright.space.population import Candidate, Population
 from tilewright.space.sketch import Sketch
@@ -18,40 +18,19 @@ def least_unrolled(population: Population) -> Population:
     A knob for the pragma of a loop says how many statements its body may become. Of its choices that write out the same
     loops, the row has the one with the fewest statements. What several pragmas could write out, the last one does.
     """
-    sketch = population.sketch
-    if not sketch.pragma_columns or not len(population):
+    columns = population.sketch.pragma_columns
+    if not columns or not len(population):
         return population
-    rows = population.rows.copy()
-    if len(sketch.pragma_columns) > 1:
-        _let_all_unroll(population, rows)
-    for column in sketch.pragma_columns:
-        schedule = Population(sketch, rows).schedule if len(sketch.pragma_columns) > 1 else population.schedule
-        steps = _steps(sketch, column)
-        needed = Unrolling(schedule).most_needed(_pragma_loops(schedule, sketch, column), steps[rows[:, column]])
-        rows[:, column] = _least_choices(steps, needed)
-    return Population(sketch, rows)
-
-
-def _let_all_unroll(population: Population, rows: IntArray) -> None:
-    """Each pragma with its largest step that writes out no more loops: which do is no longer to be seen."""
-    sketch, schedule = population.sketch, population.schedule
-    unrolling = Unrolling(schedule)
-    for column in sketch.pragma_columns:
-        steps = _steps(sketch, column)
+    found = population if len(columns) == 1 else _most_unrolled(population)
+    for column in columns:
+        steps = _steps(found.sketch, column)
+        loops = _pragma_loops(found, column)
+        needed = Unrolling(found.schedule).most_needed(loops, steps[found.rows[:, column]])
+        rows = found.rows.copy()
         order = np.argsort(steps, kind="stable")
-        allowed = unrolling.most_allowed(_pragma_loops(schedule, sketch, column))
-        rows[:, column] = order[np.searchsorted(steps[order], allowed, side="right") - 1]
-
-
-def _steps(sketch: Sketch, column: int) -> IntArray:
-    """How many statements each choice allows."""
-    return np.minimum(sketch.knobs[column].table[:, 0], MOST_STEPS)
-
-
-def _pragma_loops(schedule: Schedule, sketch: Sketch, column: int) -> list[Loop]:
-    """The loops whose pragmas the knob decides."""
-    names = {(step.stage, step.loop) for step in sketch.pragmas_of(sketch.knobs[column])}
-    return [loop for stage in schedule for loop in stage.pragmas if (stage.name, loop.name) in names]
+        rows[:, column] = order[np.searchsorted(steps[order], needed)]
+        found = Population(found.sketch, rows)
+    return found
 
 
 def as_programs(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -67,8 +46,25 @@ def as_programs(candidates: Sequence[Candidate]) -> list[Candidate]:
     return found
 
 
-def _least_choices(steps: IntArray, needed: Extent) -> IntArray:
-    """For each candidate the choice with the least step that is as large as needed."""
-    order = np.argsort(steps, kind="stable")
-    found: IntArray = order[np.searchsorted(steps[order], needed)]
-    return found
+def _most_unrolled(population: Population) -> Population:
+    """Each pragma with its largest step that writes out no more loops: which do is no longer to be seen."""
+    unrolling = Unrolling(population.schedule)
+    rows = population.rows.copy()
+    for column in population.sketch.pragma_columns:
+        steps = _steps(population.sketch, column)
+        order = np.argsort(steps, kind="stable")
+        allowed = unrolling.most_allowed(_pragma_loops(population, column))
+        rows[:, column] = order[np.searchsorted(steps[order], allowed, side="right") - 1]
+    return Population(population.sketch, rows)
+
+
+def _steps(sketch: Sketch, column: int) -> IntArray:
+    """How many statements each choice allows."""
+    return np.minimum(sketch.knobs[column].table[:, 0], MOST_STEPS)
+
+
+def _pragma_loops(population: Population, column: int) -> list[Loop]:
+    """The loops whose pragmas the knob decides."""
+    sketch = population.sketch
+    names = {(step.stage, step.loop) for step in sketch.pragmas_of(sketch.knobs[column])}
+    return [loop for stage in population.schedule for loop in stage.pragmas if (stage.name, loop.name) in names]
